@@ -6,6 +6,7 @@ The folder belongs to the process, as names are read where no bank is known: by 
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -30,8 +31,16 @@ def use(data: Path | None) -> None:
 
 def own(name: Name) -> dict[str, Path]:
     """The files of the team's own folder, by name."""
-    there = (_own[0] / name).glob("*.y*ml") if _own else ()
-    return {path.stem: path for path in sorted(there) if path.suffix in (".yaml", ".yml")}
+    return {path.stem: path for path in _in(_own[0] / name)} if _own else {}
+
+
+def same_names(data: Path) -> list[tuple[Path, Path]]:
+    """The files of a team's own folder that have the same name, but for how they end."""
+    return [pair for name in NAMES for pair in pairwise(_in(data / name)) if pair[0].stem == pair[1].stem]
+
+
+def _in(there: Path) -> list[Path]:
+    return sorted(path for path in there.glob("*.y*ml") if path.suffix in (".yaml", ".yml"))
 
 
 def ready(name: Name, stem: str) -> Path:

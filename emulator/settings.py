@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from emulator import packaged
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
 
 PREFIX = "BANK_EMULATOR_"
@@ -180,6 +181,8 @@ def data_folder(value: str) -> Path:
         raise ValueError(f"takes a folder; there is none at {value}")
     if not any(os.path.isdir(os.path.join(folder, name)) for name in ("fixtures", "scenarios")):
         raise ValueError(f"takes a folder that holds folders fixtures or scenarios, as {value} does not")
+    for one, other in packaged.same_names(Path(folder)):
+        raise ValueError(f"has {one} and {other}: two files of one name")
     return Path(folder)
 
 

@@ -181,6 +181,7 @@ def _inconsistent_agreement(headers: Headers) -> list[Message]:
 
 # The form of a body
 
+JSON = ("application/json",)
 UTF_8 = "utf-8"
 # Content-Type charset -> Python's name for it.
 _CHARSETS = {
@@ -192,7 +193,7 @@ _CHARSETS = {
 }
 
 
-def charset_of(headers: Headers) -> str:
+def charset_of(headers: Headers, media_types: Collection[str] = JSON) -> str:
     """The Python codec of the body, from Content-Type (an empty one counts as missing); 415 for other charsets."""
     encoding = headers.get("content-encoding")
     if encoding is not None and encoding.lower() not in ("", "identity"):
@@ -204,14 +205,15 @@ def charset_of(headers: Headers) -> str:
     if not content_type and "content-type" not in headers.repeated:
         return UTF_8
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
-    if media_type.lower() != "application/json" or "content-type" in headers.repeated:
-        raise BankError("BAD_REQUEST", "The bank accepts application/json only.", "Content-Type", status=415)
+    if media_type.lower() not in media_types or "content-type" in headers.repeated:
+        text = f"The bank accepts {', '.join(sorted(media_types))} only."
+        raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset":
             codec = _CHARSETS.get(value.strip().strip('"').lower())
             if codec is None:
-                text = "The bank accepts JSON in UTF-8 or ISO-8859-1 only."
+                text = "The bank accepts UTF-8 and ISO-8859-1 only."
                 raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
             return codec
     return UTF_8

@@ -316,8 +316,15 @@ class RequestLog:
         self._ring.extend(exchanges)
         self._next = following
 
-    def clear(self) -> None:
-        """Delete all exchanges; the numbering continues."""
-        self._ring.clear()
-        self._large.clear()
-        self._large_bytes = 0
+    def clear(self) -> Callable[[], None]:
+        """Delete all exchanges; the numbering continues. The result takes that back, unless they were cleared since."""
+        ring, large, size, following = self._ring, self._large, self._large_bytes, self._next
+        self._ring, self._large, self._large_bytes = deque(maxlen=MOST_EXCHANGES), deque(), 0
+
+        def undo() -> None:
+            if len(self._ring) == self._next - following:  # all since then
+                ring.extend(self._ring)
+                large.extend(self._large)
+                self._ring, self._large, self._large_bytes = ring, large, size + self._large_bytes
+
+        return undo

@@ -241,18 +241,21 @@ class BankService:
     def initializing(self, request: Request) -> Generator[object, None, Response]:
         """`answer` for a request that restores the known state, whose documents are prepared in a thread before.
 
-        Nothing is prepared for a request that will be refused. If preparing fails, `answer` refuses the request.
+        Nothing is prepared for a request that will be refused. If preparing fails, `answer` refuses the request; if the
+        bank is replaced meanwhile, it restores the state of the new one.
         """
         bank = self.bank
         if self._is_admitted(request):
             try:
-                request.prepared = yield from fixtures.prepare(
-                    bank.documents,
-                    fixtures.initial_state(bank),
-                    today=bank.clock.today(),
-                    ids_form=bank.ids.form,
-                    report=reports_preparing(bank),
-                )
+                with bank.preparing():
+                    prepared = yield from fixtures.prepare(
+                        bank.documents,
+                        fixtures.initial_state(bank),
+                        today=bank.clock.today(),
+                        ids_form=bank.ids.form,
+                        report=reports_preparing(bank),
+                    )
+                request.prepared = prepared
             except StoreVoid:
                 raise
             except (BankError, FixtureError, OSError, StoreUnwritable):

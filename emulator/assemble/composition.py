@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.outcomes import log_request
@@ -15,6 +15,7 @@ from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import FolderStorage, Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.clock import LIVE, Beginning, real_now
+from emulator.bank.errors import BankError
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
@@ -42,14 +43,18 @@ def registry_for(
     begins: Beginning = LIVE,
     progress: Callable[[int, int], None] | None = None,
     storage: Storage | None = None,
+    transport_of: Callable[[BankRegistry], Transport] | None = None,
 ) -> BankRegistry:
-    """The banks for these settings; `storage`: where they are stored, if not in memory or in the --state."""
+    """The banks for these settings; `storage`: where they are stored, if not in memory or in the --state.
+
+    `transport_of`: what gives a bank to play a story on, if not `separate_bank`.
+    """
     if storage is None and settings.ephemeral:
         storage = Storage()
     if storage is None:
         power = settings.durability == "power"
         storage = FolderStorage(settings.state / "banks", power=power, progress=progress)
-    return BankRegistry(settings, authority, storage, transport_of=separate_bank, begins=begins)
+    return BankRegistry(settings, authority, storage, transport_of=transport_of or separate_bank, begins=begins)
 
 
 def new_transports() -> Callable[[], Transport]:
@@ -59,10 +64,14 @@ def new_transports() -> Callable[[], Transport]:
 
 
 def separate_bank(registry: BankRegistry) -> Transport:
-    """A new bank in memory with the configuration of `registry`, but with another CA."""
+    """A new bank in memory with the configuration of `registry`, but with another CA, from which no story is played."""
     authority = CertificateAuthority(None, clock=real_now)
     settings = replace(registry.settings, ephemeral=True, allow_notify=(RECEIVER,))
-    return in_process(registry_for(settings, authority), authority)
+    return in_process(registry_for(settings, authority, transport_of=_refuse_another), authority)
+
+
+def _refuse_another(_registry: BankRegistry) -> NoReturn:
+    raise BankError("CONFLICT", "A story that is being played cannot play another one.")
 
 
 def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Transport:

@@ -277,7 +277,7 @@ class BankRegistry:
                 if name in self._open or self.exists(name) is not damaged:
                     raise changed_meanwhile(name)
                 service = self._service(name, documents, spec.seed)
-                self._fill(service, spec, ready)
+                self._fill(service, spec, ready, service.bank.ids.seed)
                 place()
             self._enter(service)
             return service
@@ -289,15 +289,7 @@ class BankRegistry:
         ready = yield from self._prepared(spec, known.bank.documents)
         if self.find(name) is not known:
             raise changed_meanwhile(name)
-        ids = known.bank.ids
-        before = ids.seed
-        ids.reseed(seed)
-        try:
-            self._fill(known, spec, ready)
-        except BaseException:
-            ids.reseed(before)
-            raise
-        known.log.clear()
+        self._fill(known, spec, ready, seed)
         return known
 
     def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, PreparedFixture]:
@@ -319,9 +311,11 @@ class BankRegistry:
             at = service.bank.clock.stamp()
             service.bank.publish({"type": kind, "id": name, "status": status, "at": at})
 
-    def _fill(self, service: BankService, spec: BankSpec, ready: PreparedFixture) -> None:
+    def _fill(self, service: BankService, spec: BankSpec, ready: PreparedFixture, seed: int | None) -> None:
         documents = service.bank.documents
         with documents.transaction():
+            service.bank.ids.reseed(seed)
+            documents.undoing(service.log.clear())
             fixtures.make(service.bank, ready, spec.restored)
             spec.prepare(service)
         documents.write_waiting()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -83,6 +84,7 @@ class Bank:
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
         self.advances = 0  # advances of the clock in progress, which apply due steps themselves (see `progression`)
         self.due_steps: DueSteps | None = None
+        self._identity = object()  # another one after each `make_anew`
         # What payments and baskets add (`payments.attach`): the effects of an approval by purpose (`sca.ScaOutcome`),
         # and what is called after a change of the settings, with the previous ones.
         self.sca_outcomes: dict[str, Any] = {}
@@ -110,6 +112,22 @@ class Bank:
         for follow in self.settings_followers:
             follow(self, before)
         return settings
+
+    def make_anew(self) -> None:
+        """Note, in the open transaction, that the bank is replaced by another one of its name."""
+        before, self._identity = self._identity, object()
+        self.documents.undoing(lambda: setattr(self, "_identity", before))
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """A context for preparing a change beside other requests; CONFLICT if this is another bank by then, or none.
+
+        Resetting or restoring it meanwhile is no conflict, but as if that had been asked for before.
+        """
+        before = self._identity
+        yield
+        if self._identity is not before or self.documents.content() is None:
+            raise BankError("CONFLICT", "The bank was replaced or deleted in the meantime.")
 
     def find(self, kind: Kind[D], identity: str, path: str | None = None) -> D:
         """The document with this id; RESOURCE_UNKNOWN if there is none, about the member or parameter at `path`."""

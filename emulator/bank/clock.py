@@ -15,6 +15,8 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from emulator.bank.documents import ClockDocument
+from emulator.bank.errors import BankError
+from emulator.bank.formats import EARLIEST, END, YEARS
 from emulator.bank.kinds import CLOCK
 from emulator.store import Documents
 
@@ -162,7 +164,9 @@ class Clock:
         return oslo_date(self.now())
 
     def set(self, *, now: datetime | None = None, mode: Mode | None = None) -> None:
-        """Set moment and mode; the caller checks that time does not go backwards."""
+        """Set moment and mode; the caller checks that time does not go backwards. FORMAT_ERROR beyond its years."""
+        if now is not None and not EARLIEST <= now < END:
+            raise BankError("FORMAT_ERROR", f"Bank time is {YEARS}.", "now")
         at = now or self.now()
         mode = mode or self._mode
         if mode == "frozen":

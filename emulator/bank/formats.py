@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 from unicodedata import normalize
 
@@ -26,6 +26,9 @@ BIC = r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?"  # ISO 9362
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 NOT_BLANK = r"\S"
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+# The years of moments and sandbox data; far from the ends of what can be computed with.
+EARLIEST, END = datetime(1990, 1, 1, tzinfo=UTC), datetime(2201, 1, 1, tzinfo=UTC)
+YEARS = f"of the years {EARLIEST.year} to {END.year - 1}"
 # The name of a scenario, a fixture or a bank, which is also that of a file or folder.
 FILE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

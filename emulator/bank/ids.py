@@ -12,6 +12,7 @@ import hashlib
 import os
 import random
 from binascii import b2a_base64
+from functools import partial
 
 from emulator.store import Documents
 
@@ -63,13 +64,17 @@ class Ids:
         self._documents = documents
         self.stream = stream
         self.form = form
-        self.reseed(seed)
+        self._use(seed)
         self._format = _opaque if form == "opaque" else _uuid
         self._at = -1
         self._count = 0  # ids since change number `_at`, including those of undone changes
 
     def reseed(self, seed: int | None) -> None:
-        """Use this seed for all further ids; None: random ids."""
+        """Use this seed for all further ids, unless the open transaction is undone; None: random ids."""
+        self._documents.undoing(partial(self._use, self.seed))
+        self._use(seed)
+
+    def _use(self, seed: int | None) -> None:
         self.seed = seed
         self._draw = _random if seed is None else self._repeating
 

@@ -95,8 +95,6 @@ class Snapshots:
             report(1, 2)
             content = yield from in_thread(lambda: bank.documents.prepare(image))
             report(2, 2)
-        if bank.documents.content() is None:
-            raise deleted_meanwhile()
         return content
 
     def deleting(self, name: str) -> Iterator[object]:

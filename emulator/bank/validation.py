@@ -34,14 +34,13 @@ from typing_extensions import TypeAliasType
 
 from emulator.bank import formats
 from emulator.bank.errors import counted
-from emulator.bank.formats import NOT_BLANK, Format
+from emulator.bank.formats import EARLIEST, END, NOT_BLANK, YEARS, Format
 from emulator.bank.problems import MOST_SHOWN, Path, Problem, beginning, described, guess, unknown
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 LONGEST_TEXT = 10_000
-EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
 _MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 
 
@@ -213,8 +212,8 @@ def _moment(value: Any) -> datetime:
             at = None
     if at is None:
         raise Mismatch("a moment with its zone, such as 2026-03-02T09:00:00+01:00")
-    if not EARLIEST_YEAR <= at.year <= LATEST_YEAR:
-        raise Mismatch(f"a moment of the years {EARLIEST_YEAR} to {LATEST_YEAR}")
+    if not EARLIEST <= at < END:
+        raise Mismatch(f"a moment {YEARS}")
     return at
 
 

@@ -24,7 +24,7 @@ DEMO = "demo"
 ROLES = ("PISP", "AISP")
 _LETTERS = "A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"  # with those of the languages in Latin script
 TPP_NAME = re.compile(f"[{_LETTERS}](?:[{_LETTERS} ._-]{{0,61}}[{_LETTERS}])?")
-_IDENTIFIER = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
+_IDENTIFIER = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 _CERTIFICATE, _KEY, _KEYSTORE = "certificate.pem", "key.pem", "keystore.p12"
 
 
@@ -162,7 +162,10 @@ class CertificateAuthority:
         if not chosen <= frozenset(ROLES):
             raise IssueRefused(f"The roles of a TPP are {' and '.join(ROLES)}.")
         if organization_identifier is not None and not _IDENTIFIER.fullmatch(organization_identifier):
-            raise IssueRefused("An organizationIdentifier has 1 to 256 characters, none of them a control character.")
+            text = (
+                "An organizationIdentifier has 1 to 256 characters, none of them a control character, and is not blank."
+            )
+            raise IssueRefused(text)
         now = self._clock()
         return CertificateContent(
             name=name,

@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 from emulator.api import render
 from emulator.api.description import resolved
 from emulator.api.guards import Attempts, HostNames, is_own_origin
-from emulator.api.headers import Headers
+from emulator.api.headers import UTF_8, Headers, charset_of
 from emulator.api.json_body import LARGEST_BODY, read_json
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.query import parse
@@ -248,7 +248,7 @@ def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Hea
     from emulator.bank.validation import validate_as
 
     if operation.yaml and _media_type(headers) in YAML_TYPES:
-        call.text = _yaml_text(call.request)
+        call.text = _yaml_text(call.request, headers)
         return
     _require_json(call.request, headers)
     call.value = _json_value(call.request, headers)
@@ -305,10 +305,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _yaml_text(request: Request) -> str:
-    """The body of a change as text; raises FORMAT_ERROR if it is not UTF-8, and 413 above 1 MiB."""
+def _yaml_text(request: Request, headers: Headers) -> str:
+    """The body of a change as text; raises 415 and 413 as `read_json`, and FORMAT_ERROR if it is not in its charset."""
+    charset = charset_of(headers, YAML_TYPES)
     if len(request.body) > LARGEST_BODY:
         raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes.", status=413)
+    if charset is not UTF_8:
+        return request.body.decode(charset)
     try:
         return strict_yaml.decoded(request.body)
     except YamlError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.bank.fixtures.strict_yaml import Parsed, YamlError
 from emulator.bank.fixtures.strict_yaml import read as read_yaml
 from emulator.bank.fixtures.strict_yaml import text_of as text_of_yaml
-from emulator.bank.formats import composed
+from emulator.bank.formats import FILE_NAME, composed
 from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
 from emulator.packaged import files, own
 from emulator.scenario import variables
@@ -193,6 +193,11 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
     source = str(path) if name in own("scenarios") else path.name
     if path.exists() and not path.is_file():  # the bank would wait for a writer of a pipe, at each list
         raise ScenarioRefused(source, [Problem((), "This is not a regular file; the bank reads it at each use.")])
+    if not FILE_NAME.fullmatch(name):
+        text = (
+            "A scenario has the name of its file, which is 1 to 63 small letters, digits and dashes, as slow-bank.yaml."
+        )
+        raise ScenarioRefused(source, [Problem((), text)])
     scenario = from_text(text_of(path, source), source, values)
     if scenario.name != name:
         text = f"It has the name of its file, {name}, as lists show and apply it by that."

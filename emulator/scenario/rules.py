@@ -385,7 +385,15 @@ class RuleSet:
         self._store([*self._stored, *new])
 
     def restart(self) -> None:
-        """Set the counters of every rule to zero, after a snapshot was restored."""
+        """Set the counters of every rule to zero, in the transaction that restores a snapshot."""
+        stored, before = self._stored, self._weather
+
+        def undo() -> None:
+            self._weather = before
+            self._known.update((active.serial, active) for active in stored)
+            self._set(stored)
+
+        self._bank.documents.undoing(undo)
         fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self._stored)]
         weather = self._weather[0]
         self._weather = (weather, self._weather_rules(weather) if weather != "calm" else [])

@@ -3,7 +3,7 @@
 In this order: the base (a fixture, a snapshot, or what the bank has), clock, settings, additions, changes (`start.py`),
 then the rules, which replace those of an earlier application. What is due at the new time is done in the same
 transaction. If anything does not fit the bank, ScenarioRefused names the place in the file, the transaction is undone,
-and nothing has changed. Only afterwards follows what cannot be undone: counters, request log, events.
+and nothing has changed. The counters of rules and the request log, which are in memory, follow the transaction.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def reset(
         if scenario is not None:
             _perform(scenario, scenario_target)
         progression.run_due(bank)
-    scenario_target.log.clear()
+        bank.documents.undoing(scenario_target.log.clear())
     _publish(bank, "reset", bank.name, "reset")
 
 
@@ -73,17 +73,19 @@ def prepare(
 ) -> Generator[object, None, Image | None]:
     """Prepare the snapshot that a scenario starts from, for `apply`; a large one is read beside other work.
 
-    Events about it have this `status`. None: `apply` needs nothing, or refuses the scenario.
+    Events about it have this `status`. None: `apply` needs nothing, or refuses the scenario. Raises CONFLICT if the
+    bank is replaced or deleted meanwhile.
     """
     snapshot = scenario.start.snapshot
     if snapshot is None:
         return None
     bank = scenario_target.bank
     report = reports_preparing(bank, "scenario", status=status, name=scenario.name)
-    try:
-        return (yield from scenario_target.snapshots.prepare(bank, snapshot, report))
-    except BankError:
-        return None
+    with bank.preparing():
+        try:
+            return (yield from scenario_target.snapshots.prepare(bank, snapshot, report))
+        except BankError:
+            return None
 
 
 def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | None = None) -> dict[str, Any]:
@@ -97,10 +99,10 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | 
     with bank.documents.transaction():
         _perform(scenario, scenario_target, content)
         progression.run_due(bank)
-    if scenario.start.snapshot is not None:
-        scenario_target.rules.restart()
-    if scenario.start.resets:
-        scenario_target.log.clear()
+        if scenario.start.snapshot is not None:
+            scenario_target.rules.restart()
+        if scenario.start.resets:
+            bank.documents.undoing(scenario_target.log.clear())
     _publish(bank, "scenario", scenario.name, "applied")
     return _done(scenario, bank)
 

@@ -230,6 +230,13 @@ class Documents(LoadedDocuments):
 
     # Undoing
 
+    def undoing(self, restore: Callable[[], None]) -> None:
+        """Call `restore` if the open transaction is undone, whenever that is; for what is in memory beside documents.
+
+        It must not read documents, nor fail.
+        """
+        self.steps.append(restore)
+
     def undo(self, down_to: int) -> None:
         """Undo the steps after the first `down_to`; raises StoreUnwritable if the documents are lost."""
         if self.lost:
@@ -242,6 +249,8 @@ class Documents(LoadedDocuments):
                 if isinstance(step, Replaced):
                     for replaced, content in step.before.items():
                         replaced.content = content
+                elif callable(step):
+                    step()
                 else:
                     table, identity, number, raw = step
                     table.place(identity, number, raw)

@@ -271,8 +271,9 @@ class Replaced:
     before: dict[DocumentTable, TableContent] = field(default_factory=dict)
 
 
-Step = tuple[DocumentTable, str, int | None, bytes | None] | Replaced
-"""What was there before a change: table, id, number and text of a document (None: it did not exist), or everything."""
+Step = tuple[DocumentTable, str, int | None, bytes | None] | Replaced | Callable[[], None]
+"""What was there before a change: table, id, number and text of a document (None: it did not exist), or everything; or
+what is called to undo a change of something else in memory."""
 
 
 _document: Callable[[Any], Any] = itemgetter(0, 1)
@@ -327,6 +328,8 @@ def _single_steps(steps: list[Step], cleared: dict[DocumentTable, None], anew: s
     """
     replaced = False
     for step in steps:
+        if callable(step):
+            continue
         if not isinstance(step, Replaced):
             if replaced:
                 anew.add(step[:2])

@@ -58,6 +58,7 @@ def test_bank_time_stands_and_moves(desk: ControlDesk) -> None:
         ("POST", "/clock/advance", {"by": "-PT1H"}, "by"),
         ("POST", "/clock/advance", {"by": 3600}, "by"),
         ("POST", "/clock/advance", {"by": "200y"}, "by"),
+        ("PUT", "/clock", {"now": "2200-12-31T23:59:59-12:00"}, "now"),
         ("POST", "/clock/advance", {"by": "P99Y", "bye": "1s"}, "bye"),
         ("POST", "/clock/advance", {}, "by"),
         ("PUT", "/clock", {"now": "2026-03-02T07:59:59+00:00"}, "now"),

@@ -230,6 +230,15 @@ def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) ->
     for content_type in ("application/yaml", "application/yaml; charset=utf-8", "application/x-yaml"):
         response = desk.raw("POST", "/scenario", ("Content-Type", content_type), body=text)
         assert (response.status, json.loads(response.body)) == (200, done)
+    latin = ("Content-Type", "application/yaml; charset=iso-8859-1")
+    assert (
+        desk.raw("POST", "/scenario/preview", latin, body="scenario: a\nsummary: Blåbær".encode("latin-1")).status
+        == 200
+    )
+    for kind in ("application/yaml", "application/json"):
+        for more in (("Content-Encoding", "gzip"), ("Content-Type", f"{kind}; charset=utf-16")):
+            headers = [("Content-Type", kind), more] if more[0] == "Content-Encoding" else [more]
+            assert desk.raw("POST", "/scenario", *headers, body=b"name: lost-answer").status == 415
     by_name = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=b"name: lost-answer")
     assert (by_name.status, json.loads(by_name.body)) == (200, done)
     (rule,) = desk.get("/rules")["rules"]

@@ -404,6 +404,57 @@ async def test_a_bank_is_there_when_all_is_in_it(desk: Desk, held: Held) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "body", "status"),
+    [
+        ("/_emulator/reset", {}, 409),
+        ("/_emulator/snapshots/a/restore", {}, 409),
+        ("/_emulator/scenario", {"scenario": "x", "start": {"from": "snapshot:a"}}, 409),
+        ("/v1/sandbox/initialize", None, 200),
+    ],
+)
+async def test_what_is_prepared_while_the_bank_is_replaced_does_not_bring_the_old_one_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, target: str, body: Any, status: int
+) -> None:
+    """What restores the state that the bank was made with, restores that of the new one, or is refused."""
+    assert await desk.status("PUT", "/_emulator/snapshots/a") == 201
+    held, build = Held(), fixtures.build
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    monkeypatch.setattr(fixtures, "_IMAGES", OrderedDict())
+    documents, prepare = desk.application.default.bank.documents, held(desk.application.default.bank.documents.prepare)
+    monkeypatch.setattr(documents, "prepare", prepare)
+    monkeypatch.setattr(
+        fixtures, "build", lambda one, **more: (build if one.source == "empty" else held(build))(one, **more)
+    )
+    request = desk.signed("POST", target) if body is None else Request("POST", target, JSON, json.dumps(body).encode())
+    asking = desk.turns.in_turn(request)
+    while not held.begun.is_set():
+        assert await desk.status("GET", "/health") == 200
+    assert await desk.status("PUT", "/_emulator/banks/default", {"fixtures": "empty"}) == 200
+    held.let.set()
+    assert (await asking).status == status
+    ready = json.loads((await desk.send("GET", "/ready")).body)
+    assert (ready["fixtures"], ready["counts"]["customers"]) == ("empty", 0)
+    assert await desk.status("POST", "/_emulator/reset", {}) == 200
+    assert documents.count(CUSTOMER) == 0
+
+
+async def test_resets_and_restorings_beside_each_other_and_beside_payments_all_work(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await desk.status("PUT", "/_emulator/snapshots/a") == 201
+    held = Held()
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    documents = desk.application.default.bank.documents
+    monkeypatch.setattr(documents, "prepare", held(documents.prepare))
+    restorings = [await underway(desk, held, "POST", "/_emulator/snapshots/a/restore", {}) for _ in range(2)]
+    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
+    documents.put(CONTACT, {"id": "meanwhile"})
+    held.let.set()
+    assert [(await each).status for each in restorings] == [200, 200]
+    assert (documents.count(CUSTOMER), documents.count(CONTACT)) == (4, 0)
+
+
 async def test_two_that_make_the_same_bank_make_it_once(desk: Desk, held: Held) -> None:
     first = await underway(desk, held, "PUT", "/_emulator/banks/x", {"fixtures": "household"})
     second = desk.send("PUT", "/_emulator/banks/x", {"fixtures": "household"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -103,6 +104,16 @@ def test_an_own_file_is_used_in_place_of_a_ready_one_and_the_log_says_so(
     [
         ("fixtures/bad.yaml", "customer: []\n", "bad.yaml:1:1: There is no member 'customer'"),
         ("scenarios/bad.yaml", "scenario: bad\nrules: [", "bad.yaml:3:1: "),
+        (
+            "scenarios/Bad Name.yaml",
+            "scenario: Bad Name\n",
+            "Bad Name.yaml: A scenario has the name of its file, which is",
+        ),
+        (
+            "scenarios/Bad Name.yaml",
+            "scenario: bad-name\n",
+            "Bad Name.yaml: A scenario has the name of its file, which is",
+        ),
         ("scenarios/bad.yaml", "scenario: good\n", "bad.yaml:1:1: It has the name of its file, bad"),
     ],
 )
@@ -112,6 +123,31 @@ def test_a_file_with_problems_is_one_line_that_names_it(data: Path, file: str, t
         started(data, state=Path(), ephemeral=True)
     assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("taken", ["fixtures/our-customers.yml", "scenarios/our-outage.yaml"])
+def test_two_files_of_one_name_are_refused_by_all_who_read_them(
+    data: Path, capsys: pytest.CaptureFixture[str], taken: str
+) -> None:
+    (data / taken).write_text(CUSTOMERS if taken.startswith("fix") else OUTAGE)
+    for command in (["serve", "--data", str(data)], ["scenario", "list", "--data", str(data)]):
+        assert main.run(command) == 2
+        told = capsys.readouterr().err
+        assert all(f"{data / taken.partition('.')[0]}{end}" in told for end in (".yaml", ".yml"))
+
+
+def test_a_story_cannot_play_another_one(data: Path) -> None:
+    """It would go on in itself for ever."""
+    (data / "scenarios" / "itself.yaml").write_text(
+        "scenario: itself\nstory: [{control: POST scenarios/itself/play}]\n"
+    )
+    application = started(data, state=Path(), ephemeral=True)
+    headers = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+    answer = application.handle(Request("POST", "/_emulator/scenarios/itself/play", headers, b"{}"))
+    assert isinstance(answer, Response)
+    (step,) = json.loads(answer.body)["steps"]
+    assert (step["found"]["status"], step["found"]["json"]["tppMessages"][0]["code"]) == (409, "CONFLICT")
+    application.close()
 
 
 @pytest.mark.parametrize("name", ["fixtures", "scenarios"])

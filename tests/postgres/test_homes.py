@@ -507,6 +507,41 @@ async def test_due_steps_that_could_not_be_stored_are_due_for_the_next_request(
     assert customers.count(CUSTOMER) == 2
 
 
+async def test_what_is_in_memory_is_as_it_was_where_a_change_is_taken_back(one: Process, bank: str) -> None:
+    """The request log, the counters of rules, and the seed of the ids, which the bank's document names, too."""
+    await one.control("PUT", f"banks/{bank}", {"fixtures": "empty", "seed": 5})
+    await one.control("POST", "rules", {"unsigned": True, "then": {"delay": "1ms"}}, bank=bank, status=201)
+    await one.control("PUT", "snapshots/s", bank=bank, status=201)
+    await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS, b""))
+
+    async def seen() -> list[Any]:
+        return [await one.control("GET", path, bank=bank) for path in ("requests", "rules", "state")]
+
+    before = await seen()
+    assert (len(before[0]["requests"]), before[1]["counts"][0]["matched"]) == (1, 1)
+    reset_to = {"scenario": "a", "start": {"from": "empty"}}
+    for method, path, body in (
+        ("PUT", f"banks/{bank}", {"fixtures": "empty", "seed": 9}),
+        ("POST", "reset", {}),
+        ("POST", "scenario", reset_to),
+        ("POST", "snapshots/s/restore", {}),
+        ("DELETE", "requests", None),
+    ):
+        async with commits_of(one, refused):
+            asked = [
+                request("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+                request(method, path, body, bank=bank),
+            ]
+            if path.startswith("banks"):
+                asked[1] = request(method, path, body)
+            answers = [one.handler.in_turn(each) for each in asked]
+            assert [(await answer).status for answer in answers] == [503, 503]
+        assert await seen() == before
+        service = one.registry.opened(bank)
+        assert service is not None
+        assert service.bank.ids.seed == 5
+
+
 async def test_a_change_that_is_taken_back_is_not_taken_for_the_next_one_with_its_number(
     one: Process, bank: str
 ) -> None:

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.clock import Clock, later, moment, stamp
+from emulator.bank.errors import BankError
+from emulator.bank.formats import EARLIEST, END
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store
 
@@ -52,6 +54,17 @@ def test_a_stamp_is_in_utc_with_microseconds():
 )
 def test_a_stamp_can_be_moved_by_whole_seconds(at, by):
     assert later(stamp(at), by) == stamp(at + by)
+
+
+@pytest.mark.parametrize("beyond", [END, EARLIEST - timedelta(microseconds=1)])
+def test_bank_time_stays_within_its_years_whoever_moves_it(clock, beyond):
+    clock.set(now=NOW, mode="frozen")
+    with pytest.raises(BankError, match="of the years 1990 to 2200"):
+        clock.set(now=beyond)
+    if beyond > NOW:
+        with pytest.raises(BankError, match="of the years 1990 to 2200"):
+            clock.advance(beyond - NOW)
+    assert clock.now() == NOW
 
 
 def test_the_stamp_of_a_clock_is_that_of_its_moment(clock):

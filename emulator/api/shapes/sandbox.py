@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from emulator.api.shapes.parts import (
@@ -36,7 +36,7 @@ from emulator.api.shapes.parts import (
 )
 from emulator.bank.accounts.accounts import STATUSES
 from emulator.bank.errors import Message
-from emulator.bank.formats import DATE, NATIONAL_NUMBER, Format, matching, one_of
+from emulator.bank.formats import DATE, EARLIEST, END, NATIONAL_NUMBER, YEARS, Format, matching, one_of
 from emulator.bank.money import CURRENCIES
 from emulator.bank.validation import Mismatch, Reads
 
@@ -45,16 +45,23 @@ _ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
 _OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso
 
 
+_MONEY = TypeAdapter(LooseMoney)
+
+
 def _limit(value: Any) -> Any:
     """A credit limit: an amount alone, or with its currency, as clients of the hosted sandboxes post it."""
     if not isinstance(value, dict):
         return loose_amount(value)
-    if value.get("currency") not in CURRENCIES:
-        raise Mismatch("a known currency in it")
-    amount = loose_amount(value.get("amount"))
-    if str(amount).startswith("-"):
+    limit = _MONEY.validate_python(value)
+    if str(limit["amount"]).startswith("-"):
         raise Mismatch("an amount of 0 or more")
-    return {"amount": amount, "currency": value["currency"]}
+    return limit
+
+
+def _expected_date(text: Any) -> str | None:
+    if not text:
+        return None
+    return DATE.check(text) or (None if EARLIEST.year <= int(text[:4]) < END.year else f"a date {YEARS}")
 
 
 def _one_or_two(value: Any) -> int:
@@ -113,16 +120,8 @@ CreditLimit = Annotated[
 ]
 LooseFlag = Annotated[Any, Reads(_yes_or_no, {"anyOf": [{"type": "boolean"}, {"const": ""}]})]
 Signatures = Annotated[Any, Reads(_one_or_two, {"type": "integer", "enum": [1, 2]})]
-LooseDate = Annotated[
-    str,
-    Fits(
-        Format(
-            DATE.words,
-            {"type": "string", "description": "YYYY-MM-DD, or empty"},
-            lambda text: DATE.check(text) if text else None,
-        )
-    ),
-]
+_LOOSE_DATE = {"type": "string", "description": f"YYYY-MM-DD, {YEARS}, or empty"}
+LooseDate = Annotated[str, Fits(Format(DATE.words, _LOOSE_DATE, _expected_date))]
 TransactionCode = Annotated[str, Fits(_CODE)]
 Mail = Annotated[str, Field(max_length=254), Fits(_MAIL)]
 
@@ -283,9 +282,9 @@ class ContactInformation(TypedDict):
 def _norwegian_lengths(body: Any) -> Iterator[Message]:
     """A Norwegian IBAN has 15 characters and its BBAN 11 digits."""
     iban, bban = inner(body, "iban"), inner(body, "bban")
-    if not isinstance(iban, str) or not iban.lstrip().startswith("NO"):
+    if not isinstance(iban, str) or not (iban := iban.replace(" ", "")).startswith("NO"):
         return
-    if not re.fullmatch(r"NO[0-9]{13}", iban.replace(" ", "")):
+    if not re.fullmatch(r"NO[0-9]{13}", iban):
         yield Message("FORMAT_ERROR", "A Norwegian IBAN has 13 digits after NO.", "iban")
     if isinstance(bban, str) and not re.fullmatch(r"[0-9]{11}", bban.replace(" ", "").replace(".", "")):
         yield Message("FORMAT_ERROR", "A Norwegian account number has 11 digits.", "bban")

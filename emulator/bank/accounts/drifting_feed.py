@@ -135,8 +135,7 @@ class DriftingFeed:
 
     @_through.register
     def _(self, _effect: feed.ShiftBookingDate, one: Shown) -> list[Shown]:
-        booked = date.fromisoformat(one.entry["bookingDate"])
-        first = (booked.replace(day=1) + timedelta(days=31)).replace(day=1).isoformat()
+        first = _days_after(one.entry["bookingDate"][:8] + "01", 31).replace(day=1).isoformat()
         return [replace(one, entry={**one.entry, "bookingDate": first, "order": f"{first}|{_came(one.entry)}"})]
 
     @_through.register
@@ -150,8 +149,8 @@ class DriftingFeed:
 
     @_through.register
     def _(self, effect: feed.RenumberDay, one: Shown) -> list[Shown]:
-        booked = date.fromisoformat(one.entry["bookingDate"])
-        renumbered_at = stamp(datetime.combine(booked + timedelta(days=effect.days), time(0), OSLO))
+        day = _days_after(one.entry["bookingDate"], effect.days)
+        renumbered_at = stamp(datetime.combine(day, time(0), OSLO))
         return [
             replace(one, until=min(one.until or renumbered_at, renumbered_at)),
             replace(one, entry=self._renamed(one, effect.effect), since=max(one.since or "", renumbered_at)),
@@ -193,6 +192,11 @@ def _times(amount: Entry, percent: int) -> dict[str, Any]:
 def _came(entry: Entry) -> str:
     """When an entry was created: became pending, or was booked."""
     return str(entry["order"]).partition("|")[2]
+
+
+def _days_after(day: str, days: int) -> date:
+    """A date that many days later, at most the last one: earlier versions took sandbox data with any date."""
+    return min(date.fromisoformat(day), date.max - timedelta(days=days)) + timedelta(days=days)
 
 
 def _after(one: Shown, by: timedelta) -> str:

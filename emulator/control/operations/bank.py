@@ -55,13 +55,14 @@ def reset(call: ControlCall[ResetBody]) -> Work:
     bank, scenario = call.bank, call.body.scenario
     restored = fixtures.initial_state(bank)
     fixture = chosen_fixture(call.body.fixtures, own=restored["fixtures"])
-    ready = yield from fixtures.prepare(
-        bank.documents,
-        restored if fixture is None else {"fixtures": fixture},
-        today=fixtures.first_day(bank.begins, restored),
-        ids_form=bank.ids.form,
-        report=reports_preparing(bank),
-    )
+    with bank.preparing():
+        ready = yield from fixtures.prepare(
+            bank.documents,
+            restored if fixture is None else {"fixtures": fixture},
+            today=fixtures.first_day(bank.begins, restored),
+            ids_form=bank.ids.form,
+            report=reports_preparing(bank),
+        )
     target.reset(call.scenario_target, ready, restored, scenario)
     stands_on, applied = BANK.read(bank.documents), target.applied(bank)
     return {
@@ -233,11 +234,12 @@ def save_snapshot(call: ControlCall[Any]) -> Work:
 def restore_snapshot(call: ControlCall[Any]) -> Work:
     """Restore a snapshot; the request log stays."""
     bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
-    content = yield from snapshots.prepare(bank, name, reports_preparing(bank))
+    with bank.preparing():
+        content = yield from snapshots.prepare(bank, name, reports_preparing(bank))
     with bank.documents.transaction():
         snapshots.restore(bank, name, content)
         progression.run_due(bank)
-    call.scenario_target.rules.restart()
+        call.scenario_target.rules.restart()
     call.publish("reset", "restored")
     return {"name": call.params["name"]}
 

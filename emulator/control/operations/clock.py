@@ -10,8 +10,9 @@ from typing_extensions import TypedDict
 
 from emulator.bank.clock import Mode, date_time
 from emulator.bank.errors import BankError
+from emulator.bank.formats import END, YEARS
 from emulator.bank.payment import progression
-from emulator.bank.validation import LATEST_YEAR, Mismatch, Model, Moment, Omittable, Reads, one_of, refuse
+from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Reads, one_of, refuse
 from emulator.control.forms import closed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import durations
@@ -94,8 +95,8 @@ def put_clock(call: ControlCall[SetClock]) -> Work:
 def advance_clock(call: ControlCall[AdvanceClock]) -> Work:
     """Advance bank time; what falls due happens in order."""
     to = call.body.by.after(call.bank.clock.now())
-    if to.year > LATEST_YEAR:
-        raise BankError("FORMAT_ERROR", f"Bank time ends with the year {LATEST_YEAR}.", "by")
+    if to >= END:
+        raise BankError("FORMAT_ERROR", f"Bank time is {YEARS}.", "by")
     return (yield from _moved(call, to, None))
 
 

@@ -179,7 +179,9 @@ def repeat_request(call: ControlCall[Any]) -> Json:
 @operation("DELETE", "/requests", {204: AnswerSpec("Done.")})
 def clear_requests(call: ControlCall[Any]) -> None:
     """Delete all requests from the log."""
-    call.service.log.clear()
+    documents = call.bank.documents
+    with documents.transaction():  # undone with what is undone before it
+        documents.undoing(call.service.log.clear())
     call.publish("requests", "cleared")
 
 

@@ -196,6 +196,7 @@ def withdraw_scenario(call: ControlCall[Any]) -> None:
     {
         200: AnswerSpec("The result of each step.", Played),
         404: AnswerSpec("There is no such scenario."),
+        409: AnswerSpec("The request is a step of a story that is being played."),
     },
 )
 def play_scenario(call: ControlCall[Any]) -> Json:

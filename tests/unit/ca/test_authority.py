@@ -182,7 +182,7 @@ def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: Certifica
         shared.issue("x", roles=["ASPSP"])
     with pytest.raises(IssueRefused, match="the flaws are expired, "):
         shared.issue("x", flaw="no-such-flaw")
-    for identifier in ("", "x" * 257, "\0", "a\nb", "a\x7f", "\x85", "\ud800"):
+    for identifier in ("", " ", "x" * 257, "\0", "a\nb", "a\x7f", "\x85", "\ud800"):
         with pytest.raises(IssueRefused, match="1 to 256"):
             shared.issue("x", organization_identifier=identifier)
 

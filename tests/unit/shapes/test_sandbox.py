@@ -78,7 +78,15 @@ def test_account_numbers_need_the_right_characters_and_length_but_no_check_digit
     assert paths("PostedAccount", foreign) == []
     for bad in ("1234567890", "123456789012", "1234567890a", "1234-5678901", ""):
         assert paths("PostedAccount", changed(ACCOUNT, "bban", bad)) == ["bban"]
-    for bad in ("NO111234567890", "NO11123456789012", "no1112345678901", "NO1112345678X01", "", "XX"):
+    for bad in (
+        "NO111234567890",
+        "NO11123456789012",
+        "no1112345678901",
+        "NO1112345678X01",
+        "N O111234567890",
+        "",
+        "XX",
+    ):
         assert paths("PostedAccount", changed(ACCOUNT, "iban", bad)) == ["iban"]
 
 
@@ -143,6 +151,18 @@ def test_no_amount_is_finer_than_its_currency():
     assert mistakes("sandbox:PostedCardAccount", {**card, "creditLimit": limit}) == [("creditLimit.amount", message)]
 
 
+def test_a_credit_limit_is_checked_like_every_amount_with_a_currency():
+    card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK"}
+    limit = {"amount": "10.00", "currency": "NOK"}
+    read, warnings = validate(
+        "emulator.api.shapes.sandbox:PostedCardAccount", {**card, "creditLimit": {**limit, "x": 1}}
+    )
+    assert (read, [one.path for one in warnings]) == ({**card, "creditLimit": limit}, ["creditLimit.x"])
+    for member in limit:
+        assert paths("PostedCardAccount", {**card, "creditLimit": {**limit, member: "?"}}) == [f"creditLimit.{member}"]
+    assert paths("PostedCardAccount", {**card, "creditLimit": {**limit, "amount": -1}}) == ["creditLimit"]
+
+
 def test_currencies_at_odds_are_told_with_all_else():
     body = changed(changed(ACCOUNT, "balances.0.balanceAmount.currency", "EUR"), "creditLine", "-1")
     problem = ("balances[0].balanceAmount.currency", "The currency is not the account's, NOK.")
@@ -189,6 +209,8 @@ def test_what_the_bank_shows_may_be_posted_back():
     [
         ("valueDate", "2026-03-02", "2026-02-30"),
         ("bookingDate", "", "02.03.2026"),
+        ("bookingDate", "1990-01-01", "1989-12-31"),
+        ("valueDate", "2200-12-31", "2201-01-01"),
         ("bankTransactionCode", "a" * 4, "a" * 3),
         ("bankTransactionCode", "a" * 14, "a" * 15),
         ("purposeCode", "a" * 4, "a" * 5),
