@@ -316,8 +316,10 @@ class RequestLog:
         self._ring.extend(exchanges)
         self._next = following
 
-    def clear(self) -> None:
-        """Delete all exchanges; the numbering continues."""
-        self._ring.clear()
-        self._large.clear()
-        self._large_bytes = 0
+    def clear(self, following: int | None = None) -> None:
+        """Delete all exchanges, or those before the one with the number `following`; the numbering continues."""
+        first = self._next if following is None else following
+        while self._ring and self._ring[0].id < first:
+            self._ring.popleft()
+        while self._large and self._large[0][0].id < first:
+            self._large_bytes -= self._large.popleft()[1]

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from functools import partial
 from time import monotonic
 from urllib.parse import unquote
 
@@ -19,6 +20,7 @@ from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
+from emulator.bank.documents import BankDocument
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
 from emulator.bank.formats import FILE_NAME
@@ -240,6 +242,13 @@ class BankRegistry:
         )
         payments.attach(bank)
         baskets.attach(bank)
+        if name != DEFAULT:  # where the making of another bank in its place is undone, so is its seed
+
+            def follow(stored: BankDocument | None) -> None:
+                if stored is not None:
+                    bank.ids.reseed(stored.get("seed", asked.seed))
+
+            BANK.follow(documents, follow)
         if documents.log.written:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
@@ -296,7 +305,7 @@ class BankRegistry:
         except BaseException:
             ids.reseed(before)
             raise
-        known.log.clear()
+        known.bank.documents.publish(partial(known.log.clear, known.log.following))
         return known
 
     def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, PreparedFixture]:

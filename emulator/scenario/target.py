@@ -3,13 +3,14 @@
 In this order: the base (a fixture, a snapshot, or what the bank has), clock, settings, additions, changes (`start.py`),
 then the rules, which replace those of an earlier application. What is due at the new time is done in the same
 transaction. If anything does not fit the bank, ScenarioRefused names the place in the file, the transaction is undone,
-and nothing has changed. Only afterwards follows what cannot be undone: counters, request log, events.
+and nothing has changed. Only once it is stored follows what cannot be undone: counters, request log, events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from emulator.api.log import RequestLog
@@ -39,6 +40,14 @@ class ScenarioTarget:
     log: RequestLog
     snapshots: Snapshots
 
+    def clear_log(self) -> None:
+        """Delete the requests so far from the log, once the changes so far are stored."""
+        self.bank.documents.publish(partial(self.log.clear, self.log.following))
+
+    def restart_rules(self) -> None:
+        """Set the counters of the rules to zero, once the changes so far are stored."""
+        self.bank.documents.publish(self.rules.restart)
+
 
 def reset(
     scenario_target: ScenarioTarget, fixture: AnyFixture, restored: Restored, scenario: Scenario | None = None
@@ -56,7 +65,7 @@ def reset(
         if scenario is not None:
             _perform(scenario, scenario_target)
         progression.run_due(bank)
-    scenario_target.log.clear()
+    scenario_target.clear_log()
     _publish(bank, "reset", bank.name, "reset")
 
 
@@ -98,9 +107,9 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | 
         _perform(scenario, scenario_target, content)
         progression.run_due(bank)
     if scenario.start.snapshot is not None:
-        scenario_target.rules.restart()
+        scenario_target.restart_rules()
     if scenario.start.resets:
-        scenario_target.log.clear()
+        scenario_target.clear_log()
     _publish(bank, "scenario", scenario.name, "applied")
     return _done(scenario, bank)
 

@@ -29,6 +29,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -44,6 +45,9 @@ LOST = "a change could not be undone, and everything since then is undone with i
 
 Event = dict[str, Any]
 """An event for listeners: `{"type": ..., ...}`, JSON."""
+
+Consequence = Callable[[], object]
+"""What follows from changes outside of the documents, and cannot be undone."""
 
 
 class _LostTables(Mapping[str, DocumentTable]):
@@ -124,7 +128,7 @@ class Documents(LoadedDocuments):
         self.lost = False
         # steps and events of the open transaction or of those that wait, and how many blocks are open
         self.steps: list[Step] = []
-        self.outbox: list[Event] = []
+        self.outbox: list[Event | Consequence] = []
         self.depth = 0
         # where a finished transaction may wait for `flush`
         self.group: WriteGroup | None = None
@@ -133,7 +137,7 @@ class Documents(LoadedDocuments):
         self._undone: StoreUnwritable | None = None  # why waiting changes were undone; `flush` raises it
         self.failures = 0  # how often finished transactions were undone
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
-        self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
+        self._unconfirmed: list[tuple[int, list[Step], list[Event | Consequence]]] = []
         self._listeners: list[Callable[[Event], None]] = []
         # the many new objects of a large bank would cause useless collections
         collects = gc.isenabled()
@@ -279,8 +283,8 @@ class Documents(LoadedDocuments):
 
     # Events
 
-    def publish(self, event: Event) -> None:
-        """Deliver an event to the listeners as soon as all changes so far are stored."""
+    def publish(self, event: Event | Consequence) -> None:
+        """Deliver an event to the listeners, or call what is given, as soon as all changes so far are stored."""
         self.outbox.append(event)
         if not (self.depth or self.waiting):
             self.deliver()
@@ -298,11 +302,12 @@ class Documents(LoadedDocuments):
         else:
             self._tell(events)
 
-    def _tell(self, events: Iterable[Event]) -> None:
+    def _tell(self, events: Iterable[Event | Consequence]) -> None:
         for event in events:
-            for listener in self._listeners:
+            calls = [partial(listener, event) for listener in self._listeners] if isinstance(event, dict) else [event]
+            for call in calls:
                 try:
-                    listener(event)
+                    call()
                 except Exception:  # a failing listener must not undo the change
                     logger.exception("an event could not be delivered")
 

@@ -237,7 +237,7 @@ def restore_snapshot(call: ControlCall[Any]) -> Work:
     with bank.documents.transaction():
         snapshots.restore(bank, name, content)
         progression.run_due(bank)
-    call.scenario_target.rules.restart()
+    call.scenario_target.restart_rules()
     call.publish("reset", "restored")
     return {"name": call.params["name"]}
 
