@@ -318,8 +318,7 @@ class RequestLog:
 
     def clear(self, following: int | None = None) -> None:
         """Delete all exchanges, or those before the one with the number `following`; the numbering continues."""
-        first = self._next if following is None else following
-        while self._ring and self._ring[0].id < first:
+        while self._ring and (following is None or self._ring[0].id < following):
             self._ring.popleft()
-        while self._large and self._large[0][0].id < first:
+        while self._large and (following is None or self._large[0][0].id < following):
             self._large_bytes -= self._large.popleft()[1]

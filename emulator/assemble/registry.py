@@ -331,10 +331,10 @@ class BankRegistry:
         self, service: BankService, spec: BankSpec, ready: PreparedFixture, place: Callable[[], None] = lambda: None
     ) -> None:
         documents = service.bank.documents
-        with ExitStack() as made:
+        with ExitStack() as undo:
             with documents.transaction():
                 fixtures.make(service.bank, ready, spec.restored)
-                spec.prepare(service, made)
+                spec.prepare(service, undo)
             documents.write_waiting()
             documents.log.sync()
             place()
