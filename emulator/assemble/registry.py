@@ -277,8 +277,7 @@ class BankRegistry:
                 if name in self._open or self.exists(name) is not damaged:
                     raise changed_meanwhile(name)
                 service = self._service(name, documents, spec.seed)
-                self._fill(service, spec, ready, service.bank.ids.seed)
-                place()
+                self._fill(service, spec, ready, service.bank.ids.seed, place)
             self._enter(service)
             return service
         seed = spec.seed
@@ -311,15 +310,24 @@ class BankRegistry:
             at = service.bank.clock.stamp()
             service.bank.publish({"type": kind, "id": name, "status": status, "at": at})
 
-    def _fill(self, service: BankService, spec: BankSpec, ready: PreparedFixture, seed: int | None) -> None:
+    def _fill(
+        self,
+        service: BankService,
+        spec: BankSpec,
+        ready: PreparedFixture,
+        seed: int | None,
+        place: Callable[[], None] = lambda: None,
+    ) -> None:
         documents = service.bank.documents
-        with documents.transaction():
-            service.bank.ids.reseed(seed)
-            documents.undoing(service.log.clear())
-            fixtures.make(service.bank, ready, spec.restored)
-            spec.prepare(service)
-        documents.write_waiting()
-        documents.log.sync()
+        with ExitStack() as undo:
+            with documents.transaction():
+                service.bank.ids.reseed(seed)
+                documents.undoing(service.log.clear())
+                fixtures.make(service.bank, ready, spec.restored)
+                spec.prepare(service, undo)
+            documents.write_waiting()
+            documents.log.sync()
+            place()
 
     def close_bank(self, name: str) -> None:
         """`deleting`, without other requests between its steps."""

@@ -20,7 +20,7 @@ from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import NAME, Snapshots, deleted_meanwhile
 from emulator.bank.threads import LASTS, in_thread
-from emulator.ca.files import new_private, sweep
+from emulator.ca.files import new_private, place_private, remove_private, sweep
 from emulator.store import (
     Documents,
     Image,
@@ -226,17 +226,14 @@ class FileSnapshots(Snapshots):
         """Write a file atomically, readable by its owner only; StoreUnwritable.
 
         A thread writes it under another name. The bank may be deleted meanwhile, and its folder be that of another one:
-        only between two steps of others it is known which. OSError if a power cut could undo the write; a new file is
-        then removed.
+        only between two steps of others it is known which.
         """
-        disk, file = Disk(), self._file(name)
+        file = self._file(name)
 
         def written() -> Path:
-            try:
-                disk.make_directory(self._directory, sync=self._power)
+            with self._writing():
+                Disk().make_directory(self._directory, sync=self._power)
                 return new_private(file, snapshot_bytes(image.tables))
-            except OSError as error:
-                raise StoreUnwritable(f"{file}: {error}") from error
 
         try:
             temporary = yield from in_thread(written, lasts=True)
@@ -247,28 +244,24 @@ class FileSnapshots(Snapshots):
         try:
             if bank.documents.discarded:
                 raise deleted_meanwhile()
-            is_new = not file.exists()
-            disk.rename(temporary, file)
-            try:
-                self._sync()
-            except OSError:
-                if is_new:
-                    with suppress(OSError):
-                        file.unlink()
-                raise
+            with self._writing():
+                place_private(temporary, file, power=self._power)
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
-        for name in names:
-            self._file(name).unlink(missing_ok=True)
-        self._sync()
+        with self._writing():
+            remove_private(map(self._file, names), power=self._power)
         yield from ()
 
-    def _sync(self) -> None:
-        if self._power and self._directory.is_dir():  # which the first snapshot creates
-            Disk().sync_directory(self._directory)
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A `with` block that leaves the files as they were if it raises StoreUnwritable."""
+        try:
+            yield
+        except OSError as error:
+            raise StoreUnwritable(f"{self._directory}: {error}") from error
 
     def _file(self, name: str) -> Path:
         return self._directory / f"{name}{ENDING}"

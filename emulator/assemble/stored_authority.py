@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
@@ -161,12 +162,14 @@ class StoredAuthority(CertificateAuthority):
             self.pending[TPP, folder.name] = files, False
             self._enter(folder.name, files)
 
-    def _store(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
+    @contextmanager
+    def _stored(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> Iterator[None]:
         files = {"certificate.pem": credentials.certificate_pem.encode(), "key.pem": credentials.key_pem}
         if keystore_password is not None:
             files["keystore.p12"] = credentials.keystore(keystore_password)
-        self.pending[TPP, credentials.name] = files, replace
-        super()._store(credentials, None, replace=replace)
+        with super()._stored(credentials, None, replace=replace):
+            yield
+            self.pending[TPP, credentials.name] = files, replace
 
 
 def secret_of(files: dict[str, bytes]) -> bytes:

@@ -88,6 +88,8 @@ class Turns:
                 answer.documents = shown
             if (owed := self._registry.storage.owed()) is not None:
                 self._owed.append((request, answer, owed))
+                if not bank_of(request)[1]:  # a TPP is issued, or a login ended, whatever becomes of the bank
+                    shown = self._registry.stand_in().bank.documents
         self._handled.append((request, answer, shown))
         self.count += 1
         return answer

@@ -42,10 +42,14 @@ def reports_preparing(
 
 @dataclass(slots=True)
 class DueSteps:
-    """What of a content is due at one moment and has not been applied yet, see `progression`."""
+    """What of a content is due at one moment and has not been applied yet, see `progression`.
+
+    `failures`: of the documents, when it was listed; what was undone since is due again, and not listed.
+    """
 
     due: str
     content: object
+    failures: int
     waiting: deque[tuple[Kind[Any], str]]
 
 

@@ -6,7 +6,8 @@ import hmac
 import re
 import ssl
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from unicodedata import normalize
@@ -18,7 +19,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from emulator.ca import certificates
 from emulator.ca.certificates import CertificateContent, Credentials, Issuer, IssueRefused, pem, private_pem
-from emulator.ca.files import ca_file, check_private, claim_private, make_private, sweep, write_folder, write_private
+from emulator.ca.files import (
+    ca_file,
+    check_private,
+    claim_private,
+    folder_written,
+    make_private,
+    sweep,
+    write_folder,
+    write_private,
+)
 
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
@@ -97,8 +107,11 @@ class CertificateAuthority:
         flaw: str | None = None,
         keystore_password: str | None = None,
         replace: bool = False,
+        within: ExitStack | None = None,
     ) -> Credentials:
         """Issue a certificate and key for a new TPP, stored under its name.
+
+        If what it is issued `within` raises, it was not issued.
 
         `subject` is the name in the certificate (default: the TPP's name); `flaw` is a name of FLAWS; with
         `keystore_password` a `keystore.p12` is written too. Raises TppNameRefused, TppExists (unless `replace`)
@@ -112,7 +125,8 @@ class CertificateAuthority:
             raise TppExists(name)
         content = certificates.flawed(self._content(subject, roles, organization_identifier), flaw)
         credentials = self._credentials(name, content)
-        self._store(credentials, keystore_password, replace=replace)
+        with ExitStack() as alone:
+            (within or alone).enter_context(self._stored(credentials, keystore_password, replace=replace))
         return credentials
 
     def find(self, name: str) -> Credentials | None:
@@ -186,16 +200,28 @@ class CertificateAuthority:
         certificate = certificates.tpp_certificate(content, key.public_key(), issuer)
         return Credentials(name, certificate, private_pem(key), issuer.certificate, key)
 
-    def _store(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
+    @contextmanager
+    def _stored(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> Iterator[None]:
+        """A `with` block before which a TPP is stored, and which takes it back if it raises."""
         if self._directory is None:
-            self._in_memory.pop(credentials.name, None)  # so that it becomes the newest
+            before = self._in_memory
+            # at the end: it is the newest
+            self._in_memory = {name: tpp for name, tpp in before.items() if name != credentials.name}
             self._in_memory[credentials.name] = credentials
+            try:
+                yield
+            except BaseException:
+                self._in_memory = before
+                raise
             return
         files = {_CERTIFICATE: credentials.certificate_pem.encode(), _KEY: credentials.key_pem}
         if keystore_password is not None:
             files[_KEYSTORE] = credentials.keystore(keystore_password)
-        if not write_folder(self._directory / "tpps" / credentials.name, files, replace=replace, power=self._power):
-            raise TppExists(credentials.name)
+        folder = self._directory / "tpps" / credentials.name
+        with folder_written(folder, files, replace=replace, power=self._power) as is_new:
+            if not is_new:
+                raise TppExists(credentials.name)
+            yield
 
     def _is_valid(self, certificate: x509.Certificate) -> bool:
         """Whether a certificate has not expired and, if it names this CA as its issuer, was signed by it."""

@@ -13,8 +13,8 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -101,6 +101,40 @@ def write_private(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
 
 
+def place_private(temporary: Path, path: Path, *, power: bool = False) -> None:
+    """Give a file that `new_private` has made its name."""
+    if not power:
+        os.replace(temporary, path)
+        return
+    with _temporary(path, ".old") as former, ExitStack() as undo:
+        if path.exists():
+            try:
+                os.link(path, former)
+            except OSError:  # a file system without links
+                shutil.copy2(path, former)
+            undo.callback(os.replace, former, path)
+        else:
+            undo.callback(path.unlink, missing_ok=True)
+        os.replace(temporary, path)
+        _sync(path.parent)
+        undo.pop_all()
+
+
+def remove_private(paths: Iterable[Path], *, power: bool = False) -> None:
+    """Remove these files of a folder, all or none; those that are missing are left out."""
+    with ExitStack() as removed, ExitStack() as undo:
+        folder = None
+        for path in paths:
+            if path.exists():
+                aside = removed.enter_context(_temporary(path))
+                path.rename(aside)
+                undo.callback(aside.rename, path)
+                folder = path.parent
+        if power and folder is not None:
+            _sync(folder)
+        undo.pop_all()
+
+
 def new_private(path: Path, content: bytes) -> Path:
     """A new file beside `path`, which a rename puts in its place; `sweep` removes it where that does not happen."""
     temporary = _temporary_name(path)
@@ -128,10 +162,16 @@ def claim_private(path: Path, content: bytes, *, power: bool = False) -> bytes:
     return path.read_bytes()
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = False, power: bool = False) -> bool:
-    """Create `folder` with `files` atomically; False if it exists and `replace` is not set."""
+@contextmanager
+def folder_written(
+    folder: Path, files: Mapping[str, bytes], *, replace: bool = False, power: bool = False
+) -> Iterator[bool]:
+    """A `with` block before which `folder` is created with `files`, atomically; if the block raises, it was not.
+
+    False if it exists and `replace` is not set.
+    """
     make_private(folder.parent, power=power)
-    with _temporary(folder) as temporary, _temporary(folder, ".old") as previous:
+    with _temporary(folder) as temporary, _temporary(folder, ".old") as previous, ExitStack() as undo:
         temporary.mkdir(mode=0o700)
         for name, content in files.items():
             _write_new(temporary / name, content)
@@ -139,19 +179,25 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = Fa
             _sync(temporary)
         if replace and folder.exists():
             folder.rename(previous)
+            undo.callback(previous.rename, folder)
         try:
             temporary.rename(folder)
-            if power:
-                _sync(folder.parent)
         except OSError:
-            if not temporary.exists():
-                folder.rename(temporary)
-            elif not previous.exists() and folder.exists():
-                return False
-            if previous.exists():
-                previous.rename(folder)
-            raise
-    return True
+            if previous.exists() or not folder.exists():
+                raise
+            yield False
+            return
+        undo.callback(folder.rename, temporary)
+        if power:
+            _sync(folder.parent)
+        yield True
+        undo.pop_all()
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = False, power: bool = False) -> bool:
+    """Create `folder` with `files` atomically; False if it exists and `replace` is not set."""
+    with folder_written(folder, files, replace=replace, power=power) as is_written:
+        return is_written
 
 
 def sweep(directory: Path) -> None:

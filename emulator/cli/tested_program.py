@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
@@ -121,7 +122,7 @@ class LocalBanks:
 
         made_with = {"date_skew": DATE_SKEW, **settings}
 
-        def prepare(service: BankService) -> None:
+        def prepare(service: BankService, _undo: ExitStack) -> None:
             service.bank.change_settings(made_with)
 
         restored: Restored = {"now": stamp(now), "clock": "frozen", "settings": made_with}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -26,7 +27,8 @@ Body = TypeVar("Body")
 
 @dataclass(frozen=True, slots=True)
 class BankSpec:
-    """What a bank is made with: fixture (None: --fixtures), seed and the rest; `prepare` changes it before it is there.
+    """What a bank is made with: fixture (None: --fixtures), seed and the rest; `prepare` changes it before it is there,
+    and what else it does is undone by the ExitStack if the bank is not made.
 
     `report` is called with the number of parts that are done while a large fixture is read, and of all parts.
     """
@@ -34,7 +36,7 @@ class BankSpec:
     fixture: str | None = None
     seed: int | None = None
     restored: Restored = field(default_factory=Restored)
-    prepare: Callable[[BankService], None] = lambda _: None
+    prepare: Callable[[BankService, ExitStack], None] = lambda *_: None
     report: Callable[[int, int], None] = lambda *_: None
 
 

@@ -131,6 +131,7 @@ class Documents(LoadedDocuments):
         self.waiting = False
         self._separate = False  # after a failure changes do not wait until one succeeds, so that reads go on
         self._undone: StoreUnwritable | None = None  # why waiting changes were undone; `flush` raises it
+        self.failures = 0  # how often finished transactions were undone
         # appended changes that are not confirmed, oldest first: number, how to undo it, events
         self._unconfirmed: list[tuple[int, list[Step], list[Event]]] = []
         self._listeners: list[Callable[[Event], None]] = []
@@ -386,6 +387,7 @@ class Documents(LoadedDocuments):
             self.deliver()
 
     def _undo_waiting(self) -> None:
+        self.failures += 1
         self.outbox.clear()
         self.waiting = False
         self.undo(0)

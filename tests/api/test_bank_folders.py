@@ -13,6 +13,7 @@ import pytest
 from emulator.api.messages import Request, Stream
 from emulator.assemble import assemble, registry
 from emulator.assemble.application import BankApplication
+from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
@@ -244,3 +245,27 @@ def test_a_bank_whose_fsync_fails_is_not_made_anew(power: BankApplication, disk:
     disk.failing = ()
     after = asked(power, "GET", "/banks/x/_emulator/state"), asked(power, "GET", "/banks/x/_emulator/rules")
     assert after == before
+
+
+@pytest.mark.parametrize(
+    ("call", "spared", "replaced"),
+    [("write", 0, False), ("rename", 0, False), ("sync_directory", 2, False), ("write", 0, True), ("sync", 0, True)],
+)
+def test_the_tpp_of_a_bank_that_is_not_made_is_not_issued(
+    tmp_path: Path, disk: Watched, call: str, spared: int, replaced: bool
+) -> None:
+    authority = CertificateAuthority(tmp_path, clock=real_now, power=True)
+    power = assemble(ServeSettings(state=tmp_path, durability="power"), authority=authority)
+    asked(power, "POST", "/_emulator/tpps", {"name": "old"})
+    if replaced:
+        asked(power, "PUT", BANK)
+    before = asked(power, "GET", "/_emulator/tpps")
+    key = (tmp_path / "tpps" / "old" / "key.pem").read_bytes()
+    for name in ("old", "new"):
+        disk.failing, disk.spared = (call,), spared
+        assert asked(power, "PUT", BANK, {"tpp": {"name": name}})[0] == 503
+        disk.failing = ()
+        assert asked(power, "GET", "/_emulator/tpps") == before
+    assert (tmp_path / "tpps" / "old" / "key.pem").read_bytes() == key
+    assert [path.name for path in (tmp_path / "tpps").iterdir()] == ["old"]
+    power.close()

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -49,8 +49,10 @@ def application(tmp_path: Path, snapshot: Path, authority: CertificateAuthority)
     application.close()
 
 
-def damaged(state: Path, snapshot: Path, authority: CertificateAuthority) -> BankApplication:
-    settings = ServeSettings(state=state)
+def damaged(
+    state: Path, snapshot: Path, authority: CertificateAuthority, durability: Literal["process", "power"] = "process"
+) -> BankApplication:
+    settings = ServeSettings(state=state, durability=durability)
     before = assemble(settings, authority=authority)
     assert asked(before, "PUT", BANK)[0] == 201
     assert asked(before, "PUT", "/banks/x/_emulator/snapshots/kept")[0] < 300
@@ -95,12 +97,17 @@ def test_a_path_that_is_no_utf_8_is_told_with_its_bytes_escaped(
     application.close()
 
 
-def test_put_makes_a_damaged_bank_anew(application: BankApplication, tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_put_makes_a_damaged_bank_anew(
+    tmp_path: Path, snapshot: Path, authority: CertificateAuthority, durability: Literal["process", "power"]
+) -> None:
+    application = damaged(tmp_path, snapshot, authority, durability)
     assert asked(application, "PUT", BANK, {"seed": 7})[0] == 200
     assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 200
     assert asked(application, "GET", "/banks/x/_emulator/snapshots") == (200, {"snapshots": []})
     assert [path.name for path in (tmp_path / "banks" / "x").iterdir() if path.is_dir()] == []
     assert sorted(path.name for path in (tmp_path / "banks").iterdir()) == ["default", "x"]
+    application.close()
 
 
 def test_a_damaged_bank_that_is_not_made_anew_stays_as_it_was(application: BankApplication, snapshot: Path) -> None:

@@ -24,6 +24,7 @@ from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
 from emulator.bank.clock import real_now
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
+from emulator.bank.payment import progression
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operations import table as control_table
@@ -301,3 +302,35 @@ def test_any_file_that_the_system_refuses_a_request_is_503_with_one_line_in_the_
         ("GET /v1/accounts: [Errno 24] Too many open files: 'some.py'", None)
     ]
     assert tpp.get("/v1/accounts").status == 200
+
+
+def test_the_money_goes_to_the_payments_that_came_first_although_a_disk_was_full_meanwhile(
+    registry: BankRegistry,
+    service: BankService,
+    authority: CertificateAuthority,
+    disk: FullDisk,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progression, "PIECE", 2)
+    desk = ControlDesk(Control(registry, authority), service)
+    tpp = DeskClient(service, authority).log_in(KARI)
+    body = BODIES["createPayment"]["norwegian-domestic-credit-transfers"]
+
+    def balance(amount: str) -> None:
+        change = {"account": body["debtorAccount"]["bban"], "balance": amount}
+        desk.do("POST", "/scenario", {"scenario": "money", "start": {"from": "current", "change": [change]}})
+
+    balance("0.00")
+    later = {"requestedExecutionDate": "2026-03-04", "instructedAmount": {"currency": "NOK", "amount": "100.00"}}
+    payments = [tpp.post(DOMESTIC, json={**body, **later}).json()["paymentId"] for _ in range(6)]
+    for payment in payments:
+        approve(service, payment)
+    balance("500.00")  # of which 219.00 is reserved for what is pending
+    for _ in range(20):  # a step forward each time
+        disk.full, disk.room = True, 1
+        moved = desk.ask("PUT", "/clock", {"now": "2026-03-04T12:00:00+01:00"})
+        if moved.status == 200:
+            break
+    disk.full = False
+    statuses = [tpp.get(f"{DOMESTIC}/{payment}/status").json()["transactionStatus"] for payment in payments]
+    assert (moved.status, statuses) == (200, ["ACSC", "ACSC", "ACCP", "ACCP", "ACCP", "ACCP"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import shutil
@@ -39,9 +40,11 @@ from emulator.control.operations import scenarios
 from emulator.scenario import facts
 from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
+from emulator.store.disk import Disk
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from emulator.store.table import TableContent
 from emulator.web.handler import Handler
+from tests.known_state import KARI
 from tests.unit.payments.world import STRAKS, domestic, initiate
 
 JSON = (("Content-Type", "application/json"), ("Host", "127.0.0.1"))
@@ -784,3 +787,37 @@ async def test_the_ledger_is_recomputed_between_others_and_as_it_stood(
         steps += not asking.done()
     answer = await asking
     assert (steps > 10, json.loads(answer.body)["balanced"]) == (True, True)
+
+
+async def test_what_the_process_has_in_memory_stays_where_a_reset_cannot_be_stored(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request log, and how often rules have acted: one that acts twice must not do so again."""
+    rule = {"when": {"operation": "getAccounts"}, "times": {"first": 2}, "then": {"answer": {"status": 503}}}
+    assert await desk.status("POST", "/_emulator/rules", rule) == 201
+    assert await desk.status("PUT", "/_emulator/snapshots/kept") == 201
+    seed = await desk.send("POST", "/_emulator/sessions", {"tpp": "demo", "nationalId": KARI})
+    desk.tpp.use_session(json.loads(seed.body))
+    for status in (503, 503, 200):
+        assert (await desk.turns.in_turn(desk.signed("GET", "/v1/accounts"))).status == status
+
+    async def remembered() -> list[Any]:
+        return [(await desk.send("GET", f"/_emulator/{view}")).body for view in ("requests", "rules")]
+
+    before = await remembered()
+    known_state = {"scenario": "s", "start": {"from": "known-state"}}
+    from_snapshot = {"scenario": "s", "start": {"from": "snapshot:kept"}}
+    with monkeypatch.context() as patch:
+        patch.setattr(Disk, "write", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+        for target, body in (
+            ("reset", {}),
+            ("snapshots/kept/restore", {}),
+            ("scenario", known_state),
+            ("scenario", from_snapshot),
+        ):
+            assert await desk.status("POST", f"/_emulator/{target}", body) == 503
+            assert await remembered() == before, target
+    assert await desk.status("POST", "/_emulator/snapshots/kept/restore", {}) == 200
+    assert json.loads((await remembered())[1])["counts"][0]["matched"] == 0
+    assert await desk.status("POST", "/_emulator/reset", {}) == 200
+    assert json.loads((await remembered())[0]) == {"requests": []}

@@ -426,6 +426,50 @@ async def test_a_commit_that_is_refused_takes_its_changes_back(one: Process, two
     await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
 
 
+async def test_what_is_in_memory_stays_where_a_commit_is_refused(one: Process, two: Process, bank: str) -> None:
+    """The request log, the counters of rules, and the seed of a bank that is not replaced."""
+    await one.control("PUT", f"banks/{bank}", {"fixtures": "empty", "clock": "frozen", "seed": 1})
+    rule = {"when": {"operation": "getAccounts"}, "unsigned": True, "then": {"answer": {"status": 503}}}
+    await one.control("POST", "rules", rule, bank=bank, status=201)
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+    assert (await one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))).status == 503
+
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+
+    async def remembered() -> list[Any]:
+        opened = one.registry.opened(bank)
+        assert opened is not None
+        views = [await two.control("GET", view, bank=bank) for view in ("requests", "rules")]
+        return [*views, opened.bank.ids.seed]
+
+    before = await remembered()
+    known_state = {"scenario": "s", "start": {"from": "known-state"}}
+    async with commits_of(one, refused):
+        for method, path, body in (
+            ("POST", "reset", {}),
+            ("POST", "snapshots/kept/restore", {}),
+            ("POST", "scenario", known_state),
+            ("PUT", f"banks/{bank}", {"seed": 2}),
+        ):
+            await two.control(method, path, body, bank=bank, status=503)
+            assert await remembered() == before, path
+
+
+async def test_a_tpp_is_issued_whatever_becomes_of_the_changes_of_its_turn(
+    one: Process, two: Process, bank: str
+) -> None:
+    """Or its key would be lost, and its name taken."""
+    async with commits_of(one, refused):
+        together = [
+            request("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
+            request("POST", "tpps", {"name": "beside-a-refused-change"}, bank=bank),
+        ]
+        asked = [one.handler.in_turn(each) for each in together]
+        assert [(await answer).status for answer in asked] == [503, 201]
+    names = [tpp["name"] for tpp in (await two.control("GET", "tpps", bank=bank))["tpps"]]
+    assert "beside-a-refused-change" in names
+
+
 async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_taken_back(
     one: Process, two: Process, bank: str
 ) -> None:

@@ -155,10 +155,12 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
 def _due_at(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
     """The documents that are due at this moment and not processed yet; listed once, even for several pieces."""
     documents, listed = bank.documents, bank.due_steps
-    if listed is None or listed.due != due or listed.content is not documents.content() or not listed.waiting:
+    content, failures = documents.content(), documents.failures
+    is_known = listed is not None and listed.content is content and (listed.due, listed.failures) == (due, failures)
+    if listed is None or not (is_known and listed.waiting):
         kinds: tuple[Kind[Any], ...] = (PAYMENT, TRANSACTION)
         waiting = deque((kind, identity) for kind in kinds for identity in documents.ids_at(kind, "due", due))
-        listed = bank.due_steps = DueSteps(due, documents.content(), waiting)
+        listed = bank.due_steps = DueSteps(due, content, failures, waiting)
     return listed.waiting
 
 

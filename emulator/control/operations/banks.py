@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
@@ -105,12 +106,13 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
 
     restored = _restored(wanted)
 
-    def prepare(service: BankService) -> None:
+    def prepare(service: BankService, undo: ExitStack) -> None:
         # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
         scenario_target = replace(call.target_of(service), snapshots=Snapshots(), log=RequestLog())
         target.furnish(scenario_target, () if wanted.scenario is None else (wanted.scenario,), wanted.settings)
         if wanted.tpp is not None:
-            shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
+            tpp = wanted.tpp.model_copy(update={"replace": True})
+            shown["tpp"] = issued(call.authority, tpp, path="tpp.", within=undo)
 
     created = yield from call.banks.making(
         name,

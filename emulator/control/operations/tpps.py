@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from contextlib import ExitStack
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
@@ -83,8 +84,13 @@ def list_tpps(call: ControlCall[Any]) -> Json:
     return {"tpps": [_shown(credentials) for credentials in tpps]}
 
 
-def issued(authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "") -> dict[str, Any]:
-    """The answer for a new TPP, with its key; `path` is a prefix of the members that an error names."""
+def issued(
+    authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "", within: ExitStack | None = None
+) -> dict[str, Any]:
+    """The answer for a new TPP, with its key; `path` is a prefix of the members that an error names.
+
+    If what it is issued `within` raises, it was not issued.
+    """
     try:
         credentials = authority.issue(
             wanted.name,
@@ -93,6 +99,7 @@ def issued(authority: CertificateAuthority, wanted: IssueTpp, *, path: str = "")
             organization_identifier=wanted.organization_identifier,
             flaw=wanted.flaw,
             replace=wanted.replace,
+            within=within,
         )
     except TppExists:
         text = f"The TPP {wanted.name} already exists; replace: true issues it again."

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,6 @@ from emulator.bank.kinds import CUSTOMER, KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
 from emulator.store import Image, StoreUnwritable, memory_store
-from emulator.store.disk import Disk
 from emulator.store.snapshot import snapshot_bytes
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -177,11 +177,15 @@ def test_with_power_names_are_on_the_medium(
     bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, power: bool
 ) -> None:
     synced: list[tuple[str, list[str]]] = []
+    fsync = os.fsync
 
-    def sync(disk: Disk, path: Path) -> None:
-        synced.append((path.name, sorted(file.name for file in path.iterdir())))
+    def sync(file: int) -> None:
+        for path in (tmp_path, tmp_path / "snapshots"):
+            if path.exists() and os.path.samestat(os.fstat(file), path.stat()):
+                synced.append((path.name, sorted(one.name for one in path.iterdir() if one.name[0] != ".")))
+        fsync(file)
 
-    monkeypatch.setattr(Disk, "sync_directory", sync)
+    monkeypatch.setattr(os, "fsync", sync)
     saved = FileSnapshots(tmp_path / "snapshots", power=power)
     save(saved, bank, "a")
     save(saved, bank, "a")
@@ -190,25 +194,49 @@ def test_with_power_names_are_on_the_medium(
     assert synced == (expected if power else [])
 
 
-def test_what_may_be_gone_after_a_power_cut_is_not_saved(
-    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("call", "changes"),
+    [
+        ("os.fsync", ("new", "replaced", "deleted")),
+        ("os.replace", ("new", "replaced")),
+        ("pathlib.Path.rename", ("deleted",)),
+    ],
+)
+def test_what_cannot_be_saved_or_deleted_is_as_it_was_for_the_process_and_for_the_next_one(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, changes: Sequence[str]
 ) -> None:
-    def broken(disk: Disk, path: Path) -> None:
-        raise OSError(5, "Input/output error")
+    """As the names in the folder cannot be synced, and as a file gets or loses its name."""
+
+    def content(saved: Snapshots) -> dict[str, Any]:
+        now, contents = bank.documents.image(), {}
+        for entry in saved.listing():
+            saved.restore(bank, entry["name"])
+            contents[entry["name"]] = bank.documents.dump()
+        bank.documents.restore(now)
+        return contents
+
+    fsync = os.fsync
+
+    def broken(*arguments: Any) -> None:
+        if call != "os.fsync" or stat.S_ISDIR(os.fstat(arguments[0]).st_mode):
+            raise OSError(5, "Input/output error")
+        fsync(*arguments)
 
     saved = FileSnapshots(tmp_path, power=True)
     save(saved, bank, "old")
-    with monkeypatch.context() as patch:
-        patch.setattr(Disk, "sync_directory", broken)
-        for change in (
-            lambda: save(saved, bank, "new"),
-            lambda: save(saved, bank, "old"),
-            lambda: list(saved.deleting("old")),
-        ):
-            with pytest.raises(OSError, match="Input/output"):
-                change()
-    assert [entry["name"] for entry in saved.listing()] == ["old"]
-    assert not (tmp_path / "new.snapshot.json").exists()
+    before = content(saved)
+    bank.change_settings({"calendar": "norway"})
+    ways: dict[str, Callable[[], object]] = {
+        "new": lambda: save(saved, bank, "new"),
+        "replaced": lambda: save(saved, bank, "old"),
+        "deleted": lambda: list(saved.deleting("old")),
+    }
+    for change in changes:
+        with monkeypatch.context() as patch:
+            patch.setattr(call, broken)
+            with pytest.raises(StoreUnwritable, match="Input/output"):
+                ways[change]()
+        assert content(saved) == content(FileSnapshots(tmp_path)) == before
     list(saved.deleting("old"))
     assert list(tmp_path.iterdir()) == []
 
