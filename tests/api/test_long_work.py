@@ -417,7 +417,7 @@ async def test_a_bank_is_there_when_all_is_in_it(desk: Desk, held: Held) -> None
     ],
 )
 async def test_what_is_prepared_while_the_bank_is_replaced_does_not_bring_the_old_one_back(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, target: str, body: Any, status: int
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, body: Any, status: int
 ) -> None:
     """What restores the state that the bank was made with, restores that of the new one, or is refused."""
     assert await desk.status("PUT", "/_emulator/snapshots/a") == 201
@@ -440,6 +440,7 @@ async def test_what_is_prepared_while_the_bank_is_replaced_does_not_bring_the_ol
     assert (ready["fixtures"], ready["counts"]["customers"]) == ("empty", 0)
     assert await desk.status("POST", "/_emulator/reset", {}) == 200
     assert documents.count(CUSTOMER) == 0
+    assert contents(tmp_path) == []
 
 
 async def test_resets_and_restorings_beside_each_other_and_beside_payments_all_work(
