@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import ControlCommand, ask, bank_options, json_body, line, logged, show
+from emulator.cli.bank import ControlCommand, ask, bank_options, json_body, logged, show
 from emulator.cli.bank import events as stream
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import OrderedGroup, bank_url, check_name, output_option, stdin, url_option
@@ -93,13 +93,18 @@ def _message(first: str, message: dict[str, Any]) -> None:
         click.echo(printable(f"\n{message['body']}"))
 
 
+def _counted(answer: dict[str, Any]) -> None:
+    cut = f", and perhaps {answer['cut']} of whose bodies the log has only a part" if "cut" in answer else ""
+    click.echo(f"{answer['count']}{cut}")
+
+
 COUNT = ControlCommand(
     "Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status.",
     "POST requests/count",
     """bank-emulator requests count '{"operation": "createPayment"}'""",
     params=(click.Argument(["match"], default="{}"),),
     body=lambda values: {"match": json_body("match")(values)},
-    text=line("count"),
+    text=_counted,
 )
 CLEAR = ControlCommand("Delete all requests from the log.", "DELETE requests", "bank-emulator requests clear")
 requests.add_command(COUNT.command("count"))

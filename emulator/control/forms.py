@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -13,6 +15,7 @@ from emulator.bank import fixtures
 from emulator.bank.errors import BankError
 from emulator.bank.problems import Path, Problem, described, unknown
 from emulator.bank.validation import Mismatch, Model, Omittable, Reads, Text, Text200, refuse, validate
+from emulator.control.operation import refusal
 from emulator.scenario import loader
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
 from emulator.scenario.model import ScenarioFile
@@ -94,6 +97,15 @@ def _scenario(value: Any) -> Scenario:
         return scenario_in(value, Origin("scenario"))
     except ScenarioRefused as refused:
         refuse(*(Mismatch(text=problem.text, path=problem.path) for problem in refused.problems))
+
+
+@contextmanager
+def scenario_of_body() -> Iterator[None]:
+    """A context for applying a ScenarioChoice: what does not fit the bank is named as what is wrong in its form."""
+    try:
+        yield
+    except ScenarioRefused as error:
+        raise refusal([replace(one, path=("scenario", *one.path)) for one in error.problems]) from None
 
 
 _CHOICE = {

@@ -95,7 +95,6 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | 
     `content`: the result of `prepare`. Raises ScenarioRefused; then nothing has changed.
     """
     bank = scenario_target.bank
-    _refuse_play_only(scenario)
     with bank.documents.transaction():
         _perform(scenario, scenario_target, content)
         progression.run_due(bank)
@@ -105,13 +104,6 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | 
             bank.documents.undoing(scenario_target.log.clear())
     _publish(bank, "scenario", scenario.name, "applied")
     return _done(scenario, bank)
-
-
-def _refuse_play_only(scenario: Scenario) -> None:
-    if scenario.play_only:
-        name = scenario.name
-        text = f"{name} only has a story and changes nothing; play it: bank-emulator scenario play {name}"
-        raise scenario.origin.refused([Problem(("play",), f"{text}.")])
 
 
 def _done(scenario: Scenario, bank: Bank) -> dict[str, Any]:
@@ -146,7 +138,6 @@ def preview(scenario: Scenario, scenario_target: ScenarioTarget, content: Image 
     bank = scenario_target.bank
     done: dict[str, Any] = {}
     try:
-        _refuse_play_only(scenario)
         lost = losses(scenario, bank)
         with bank.documents.transaction():
             _perform(scenario, scenario_target, content)
@@ -173,7 +164,11 @@ def losses(scenario: Scenario, bank: Bank) -> list[str]:
 
 
 def _perform(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | None = None) -> None:
-    """Apply start and rules, in the transaction of the caller; raises ScenarioRefused."""
+    """Apply start and rules, in the transaction of the caller; raises ScenarioRefused, also for one without either."""
+    if scenario.play_only:
+        name = scenario.name
+        text = f"{name} only has a story and changes nothing; play it: bank-emulator scenario play {name}"
+        raise scenario.origin.refused([Problem(("play",), f"{text}.")])
     try:
         scenario.start.apply(scenario_target.bank, scenario_target.snapshots, content)
     except DefinitionError as error:

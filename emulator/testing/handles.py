@@ -19,6 +19,7 @@ from aiohttp import web
 from emulator.api.service import BankService
 from emulator.assemble import authority_for
 from emulator.bank.bank import Bank
+from emulator.bank.formats import EARLIEST, END, YEARS
 from emulator.bank.payment import self_service
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.ca.files import write_private
@@ -81,6 +82,8 @@ def moment_of(options: BankOptions) -> datetime | None:
     at = datetime.fromisoformat(now) if isinstance(now, str) else now
     if at is not None and getattr(at, "tzinfo", None) is None:  # a date has none either
         raise ValueError(f"now requires a time zone, as in 2026-03-02T09:00:00+01:00, not {now}")
+    if at is not None and not EARLIEST <= at < END:
+        raise ValueError(f"now is a moment {YEARS}, not {now}")
     return at
 
 

@@ -141,6 +141,45 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert desk.get("/requests") == {"requests": []}
 
 
+def test_a_request_whose_body_was_cut_is_not_repeated_and_not_counted_in_silence(
+    desk: ControlDesk, tpp: DeskClient
+) -> None:
+    large = {**PAYMENT, "ultimateDebtor": "x" * 100_000}
+    for _ in range(2):
+        tpp.post(DOMESTIC, json=large)
+    tpp.post(DOMESTIC, json=PAYMENT)
+    exchange = list(desk.service.log.newest())[-1]
+    exchange.cut()  # as the oldest of very many
+    refused = desk.ask("POST", f"/requests/{exchange.id}/repeat")
+    assert (refused.status, refused.errors()) == (409, [("CONFLICT", None)])
+    assert refused.texts().startswith(f"The log has only 65536 of the {exchange.sizes[0]} bytes")
+    for match, count in (
+        ({"body": {"creditorName": PAYMENT["creditorName"]}}, {"count": 2, "cut": 1}),
+        ({"body": {"creditorName": "Nobody"}, "operation": "createPayment"}, {"count": 0, "cut": 1}),
+        ({"body": {"creditorName": "Nobody"}, "operation": "getAccounts"}, {"count": 0}),
+        ({"operation": "createPayment"}, {"count": 3}),
+    ):
+        assert desk.do("POST", "/requests/count", {"match": match}) == count
+
+
+def test_a_scenario_of_another_body_is_checked_as_one_that_is_applied(desk: ControlDesk) -> None:
+    """And all that is wrong with it is named in the same way."""
+    for method, path in (("POST", "/reset"), ("PUT", "/banks/a"), ("PUT", "/banks/default")):
+        for scenario, at_fault in (
+            ("first-contact", "play"),
+            ({"scenario": "x", "play": "only"}, "play"),
+            (
+                {"scenario": "x", "start": {"change": [{"account": "NO00", "balance": "1.00"}]}},
+                "start.change[0].account",
+            ),
+            ({"scenario": "x", "rules": [{"then": {}}]}, "rules[0].then"),
+        ):
+            before = desk.get("/state")
+            refused = desk.ask(method, path, {"scenario": scenario})
+            assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", f"scenario.{at_fault}")]), scenario
+            assert desk.get("/state") == before
+
+
 @pytest.mark.parametrize("forgetting", ["initialize", "snapshot"])
 def test_a_count_knows_the_customer_of_a_request_that_the_bank_has_forgotten(
     desk: ControlDesk, tpp: DeskClient, forgetting: str

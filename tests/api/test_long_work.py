@@ -417,7 +417,7 @@ async def test_a_bank_is_there_when_all_is_in_it(desk: Desk, held: Held) -> None
     ],
 )
 async def test_what_is_prepared_while_the_bank_is_replaced_does_not_bring_the_old_one_back(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, target: str, body: Any, status: int
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, body: Any, status: int
 ) -> None:
     """What restores the state that the bank was made with, restores that of the new one, or is refused."""
     assert await desk.status("PUT", "/_emulator/snapshots/a") == 201
@@ -440,6 +440,7 @@ async def test_what_is_prepared_while_the_bank_is_replaced_does_not_bring_the_ol
     assert (ready["fixtures"], ready["counts"]["customers"]) == ("empty", 0)
     assert await desk.status("POST", "/_emulator/reset", {}) == 200
     assert documents.count(CUSTOMER) == 0
+    assert contents(tmp_path) == []
 
 
 async def test_resets_and_restorings_beside_each_other_and_beside_payments_all_work(
@@ -525,22 +526,22 @@ async def test_a_snapshot_is_saved_to_the_end_although_the_client_has_gone(
 async def test_a_snapshot_of_a_bank_that_is_deleted_meanwhile_is_not_one_of_the_next_of_its_name(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, again: bool
 ) -> None:
-    kept = "/banks/other/_emulator/snapshots/kept"
+    address = "/banks/other/_emulator/snapshots/kept"
     assert await desk.status("PUT", "/_emulator/banks/other", {"fixtures": "known-state"}) == 201
     with monkeypatch.context() as slow:
         held = Held()
         slow.setattr(snapshot_files, "snapshot_bytes", held(snapshot_bytes))
-        saving = await underway(desk, held, "PUT", kept)
+        saving = await underway(desk, held, "PUT", address)
     assert await desk.status("DELETE", "/_emulator/banks/other") == 204
     if again:
         assert await desk.status("PUT", "/_emulator/banks/other", {"fixtures": "empty"}) == 201
-        assert await desk.status("PUT", kept) == 201
+        assert await desk.status("PUT", address) == 201
     held.let.set()
     answer = await saving
     assert (answer.status, "deleted" in answer.body.decode()) == (409, True)
     assert len(list(tmp_path.rglob("*kept*"))) == again
     if again:
-        assert await desk.status("POST", f"{kept}/restore") == 200
+        assert await desk.status("POST", f"{address}/restore") == 200
         assert json.loads((await desk.send("GET", "/banks/other/_emulator/people")).body)["people"] == []
 
 

@@ -132,8 +132,8 @@ def test_two_files_of_one_name_are_refused_by_all_who_read_them(
     (data / taken).write_text(CUSTOMERS if taken.startswith("fix") else OUTAGE)
     for command in (["serve", "--data", str(data)], ["scenario", "list", "--data", str(data)]):
         assert main.run(command) == 2
-        told = capsys.readouterr().err
-        assert all(f"{data / taken.partition('.')[0]}{end}" in told for end in (".yaml", ".yml"))
+        output = capsys.readouterr().err
+        assert all(f"{data / taken.partition('.')[0]}{end}" in output for end in (".yaml", ".yml"))
 
 
 def test_a_story_cannot_play_another_one(data: Path) -> None:

@@ -109,6 +109,15 @@ def test_a_day_without_an_hour_is_no_moment_for_a_clock(bank_factory: BankFactor
         bank_factory(now=day)
 
 
+def test_a_clock_stays_within_its_years(bank: RunningBank, bank_factory: BankFactory) -> None:
+    with pytest.raises(ValueError, match="of the years 1990 to 2200"):
+        bank_factory(now="2201-01-01T00:00:00Z")
+    before = bank.clock.now
+    with pytest.raises(BankError, match="of the years 1990 to 2200"):
+        bank.clock.advance(days=100_000)
+    assert bank.clock.now == before
+
+
 def test_an_answer_without_a_redirect_leads_to_no_sca(bank: RunningBank) -> None:
     tpp = bank.tpp().log_in()
     with pytest.raises(BankError, match="There is no SCA yet"):

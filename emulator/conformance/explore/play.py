@@ -20,6 +20,7 @@ from emulator.bank.clock import OSLO, date_time, moment, oslo_date, real_now
 from emulator.bank.customers import people
 from emulator.bank.documents import Payment, Sca
 from emulator.bank.errors import BankError
+from emulator.bank.formats import END
 from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
@@ -292,10 +293,10 @@ class Run:
             self._move(bank, bank.clock.now() + MOMENT)
 
     def _move(self, bank: Bank, now: datetime) -> None:
-        """Set bank time, and let everything happen that is due by then, at its own moment."""
+        """Set bank time, at most to its end, and let everything happen that is due by then, at its own moment."""
         service = self.bank.service
         service.settle()
-        bank.clock.set(now=now)
+        bank.clock.set(now=min(now, END - MOMENT))
         service.settle()
         self._now = bank.clock.stamp()
 

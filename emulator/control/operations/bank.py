@@ -18,7 +18,7 @@ from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Model, Omittable, Text
-from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed, listed
+from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed, listed, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
@@ -63,7 +63,8 @@ def reset(call: ControlCall[ResetBody]) -> Work:
             ids_form=bank.ids.form,
             report=reports_preparing(bank),
         )
-    target.reset(call.scenario_target, ready, restored, scenario)
+    with scenario_of_body():
+        target.reset(call.scenario_target, ready, restored, scenario)
     stands_on, applied = BANK.read(bank.documents), target.applied(bank)
     return {
         "fixtures": restored["fixtures"] if stands_on is None else stands_on["fixtures"],

@@ -17,7 +17,7 @@ from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Model, Moment, Omittable, Text, one_of
-from emulator.control.forms import ScenarioChoice, chosen_fixture, closed, listed
+from emulator.control.forms import ScenarioChoice, chosen_fixture, closed, listed, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
@@ -109,7 +109,8 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
     def prepare(service: BankService, undo: ExitStack) -> None:
         # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
         scenario_target = replace(call.target_of(service), snapshots=Snapshots(), log=RequestLog())
-        target.furnish(scenario_target, () if wanted.scenario is None else (wanted.scenario,), wanted.settings)
+        with scenario_of_body():
+            target.furnish(scenario_target, () if wanted.scenario is None else (wanted.scenario,), wanted.settings)
         if wanted.tpp is not None:
             tpp = wanted.tpp.model_copy(update={"replace": True})
             shown["tpp"] = issued(call.authority, tpp, path="tpp.", within=undo)

@@ -96,9 +96,10 @@ class ExchangeDetail(ExchangeSummary):
 
 @closed
 class Count(TypedDict):
-    """How many requests match."""
+    """How many requests match; `cut`: how many more may, as the log has only a part of a body with conditions on it."""
 
     count: int
+    cut: NotRequired[int]
 
 
 @operation(
@@ -155,7 +156,7 @@ def get_request(call: ControlCall[Any]) -> Json:
     {
         200: AnswerSpec("The new request.", Repeated),
         404: AnswerSpec("The request is not in the log."),
-        409: AnswerSpec("The bank has no private key for the certificate of the request."),
+        409: AnswerSpec("The bank has no private key for the certificate of the request, or only a part of its body."),
     },
 )
 def repeat_request(call: ControlCall[Any]) -> Json:
@@ -163,7 +164,11 @@ def repeat_request(call: ControlCall[Any]) -> Json:
     # Imported on use: most processes never repeat a request.
     from emulator.client.signing import Identity, signed_headers
 
-    sent = _exchange(call).request
+    exchange = _exchange(call)
+    sent = exchange.request
+    if exchange.sizes[0] > len(sent.body):
+        text = f"The log has only {len(sent.body)} of the {exchange.sizes[0]} bytes of this request's body."
+        raise BankError("CONFLICT", text)
     headers = {name: value for name, value in sent.headers if name.lower() not in _NOT_REPEATED}
     certificate = next((value for name, value in sent.headers if name.lower() == "tpp-signature-certificate"), "")
     signer = next((tpp for tpp in call.authority.tpps() if tpp.certificate_header == certificate), None)
@@ -196,12 +201,21 @@ def count_requests(call: ControlCall[Any]) -> Work:
     """Count the requests in the log that match; match is as when in a rule, and may also have a status."""
     from emulator.scenario.facts import Facts
 
-    fits, exchanges = call.body.match.matcher.fits, list(call.service.log.newest())
+    match, exchanges = call.body.match, list(call.service.log.newest())
+    may_fit = match.model_copy()
+    may_fit.model_fields_set.discard("body")
 
-    def counted() -> int:  # for seconds, with many texts for each entry of a large bulk payment
-        return sum(fits(Facts(exchange.request, exchange.call, exchange)) for exchange in exchanges)
+    def counted() -> Json:  # for seconds, with many texts for each entry of a large bulk payment
+        count, cut = 0, 0
+        for exchange in exchanges:
+            facts = Facts(exchange.request, exchange.call, exchange)
+            if match.body is not None and exchange.sizes[0] > len(exchange.request.body):
+                cut += may_fit.matcher.fits(facts)
+            else:
+                count += match.matcher.fits(facts)
+        return {"count": count, "cut": cut} if cut else {"count": count}
 
-    return {"count": (yield from in_thread(counted))}
+    return (yield from in_thread(counted))
 
 
 @operation("GET", "/events", {200: AnswerSpec("The events from now on.", Event, "text/event-stream")})

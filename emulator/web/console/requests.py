@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 from urllib.parse import urlencode
 
-from emulator.api.log import Exchange
+from emulator.api.log import LARGE_BODY, Exchange
 from emulator.api.messages import Response
 from emulator.web.console.screen import Screen, quote_segment
 
@@ -87,9 +87,12 @@ def one(screen: Screen) -> Response:
         exchange=detail,
         request_body=_pretty(request["body"]),
         response_body=_pretty(detail.get("response", {}).get("body", "")),
+        # of a larger body only a part is shown
         curl=curl_command(
             request["method"], exchange.request.base + request["target"], request["headers"], request["body"]
-        ),
+        )
+        if exchange.sizes[0] <= LARGE_BODY
+        else None,
         signature=signature,
         cause=_cause(signature),
         sides=side_by_side(signature),

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from emulator.api.log import LARGE_BODY
 from emulator.api.messages import Request, Unfinished, finished
 from emulator.bank import notifications
 from emulator.bank.authentication import authorisations, sca
@@ -739,6 +740,13 @@ def test_an_exchange_is_shown_in_full_with_its_curl_command(emulator: Living, br
     assert "Ola'\"'\"'s <shop>" in page.text
     assert "-H 'Digest: SHA-256=" in page.text
     assert "The signature is valid" in page.text
+
+
+def test_a_body_that_is_not_shown_whole_makes_no_curl_command(emulator: Living, browser: Visitor) -> None:
+    emulator.call("POST", STRAKS, body=b'{"a": "' + b"x" * LARGE_BODY + b'"}')
+    page = browser.get(f"/console/requests/{latest(browser)}")
+    assert "bytes in all" in page.text
+    assert "curl -g" not in page.text
 
 
 def test_a_failed_signature_shows_both_strings_with_the_first_difference(emulator: Living, browser: Visitor) -> None:
