@@ -42,6 +42,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.payment import progression
 from emulator.bank.threads import in_thread
+from emulator.ca import TppExists
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease, Leases
@@ -414,13 +415,14 @@ class Homes:
                 await self.locate(name)
             except StoredDataDamaged as error:  # it is given back at rest, and the others go on
                 logger.error("%s", error)
-        self.authority.adopt()
-        if self.authority.pending:
-            await self.authority.keep(self.server.rows)
         if self.registry.watched():
             await self.refresh()
         else:
             await self.authority.refresh(self.server)
+        self.authority.adopt()  # what is stored is known: a folder may be that of a TPP that could not be replaced
+        if self.authority.pending:
+            with suppress(TppExists):  # another process has just issued one of this name
+                await self.authority.keep(self.server.rows)
         closed = [name for name, lease in self.leases.held.items() if self._is_closed(lease)]
         if closed:
             await self._give_back(closed)

@@ -59,8 +59,7 @@ class Storage:
 
     def number(self, name: str) -> int:
         """How many banks of this name were created, with the one that is being created."""
-        self._created[name] += 1
-        return self._created[name]
+        return self._created[name] + 1
 
     def home(self, _name: str) -> str | None:
         """The address of the process that has the bank, if several share banks."""
@@ -79,7 +78,7 @@ class Storage:
         """A context with the documents of a new bank, which are dropped unless it was put in its place, in which a
         damaged bank may be.
         """
-        yield self.open(name), lambda: None
+        yield self.open(name), lambda: self._created.update([name])
 
     def delete(self, _name: str, _end: Callable[[], None]) -> Generator[object, None, None]:
         """Delete a bank, in steps between which others may be used; `end` closes it once it cannot be opened again."""
@@ -162,6 +161,7 @@ class FolderStorage(Storage):
                 self._rename(temporary, self.of(name))
                 if isinstance(documents.log, JournalLog):
                     documents.log.directory = self.of(name)
+                self._created[name] += 1
                 undo.pop_all()
                 if damaged is not None:
                     shutil.rmtree(damaged, ignore_errors=True)

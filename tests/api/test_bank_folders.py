@@ -94,7 +94,9 @@ def test_of_a_bank_that_did_not_fit_on_the_disk_nothing_is_left(
     assert [path.name for path in (tmp_path / "banks").iterdir()] == ["default"]
     assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 404
     disk.failing = ()
-    assert asked(application, "PUT", BANK)[0] == 201
+    assert asked(application, "PUT", BANK, {"seed": 3})[0] == 201
+    meta = asked(application, "GET", "/banks/x/_emulator/state")[1]["meta"]
+    assert {"id": "bank", "fixtures": "known-state", "seed": 3} in meta, "it has the ids that it would have had"
     assert asked(application, "PUT", "/banks/x/_emulator/settings", {"calendar": "norway"})[0] == 200
 
 

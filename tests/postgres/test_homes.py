@@ -455,6 +455,17 @@ async def test_what_is_in_memory_stays_where_a_commit_is_refused(one: Process, t
             assert await remembered() == before, path
 
 
+async def test_a_tpp_that_could_not_be_replaced_is_what_it_was_without_a_request(one: Process, bank: str) -> None:
+    """Its folder beside the process is not taken for a new one."""
+    issued = await one.control("POST", "tpps", {"name": "to-be-replaced"}, bank=bank, status=201)
+    async with commits_of(one, refused, (KEEP,)):
+        await one.control("POST", "tpps", {"name": "to-be-replaced", "replace": True}, bank=bank, status=503)
+    await one.homes._look_around()
+    known = one.homes.authority.find("to-be-replaced")
+    assert known is not None
+    assert known.certificate_pem == issued["certificate"]
+
+
 async def test_a_tpp_is_issued_whatever_becomes_of_the_changes_of_its_turn(
     one: Process, two: Process, bank: str
 ) -> None:
