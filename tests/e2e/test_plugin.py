@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import urllib.request
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from email.utils import formatdate
 from pathlib import Path
@@ -24,6 +25,7 @@ from emulator.bank.kinds import CUSTOMER, META
 from emulator.client import Identity, TppClient
 from emulator.scenario.loader import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks
+from emulator.testing.running import UnmatchedRule
 from tests.e2e.process import ALONE
 from tests.known_state import DOMESTIC, EVEN, KARI, SIRI
 
@@ -442,6 +444,21 @@ def test_a_bank_stops_with_its_test(tmp_path: Path) -> None:
     )
     done = pytest_in(tmp_path)
     assert "2 passed" in done.stdout, done.stdout
+
+
+def test_all_banks_stop_where_the_warning_of_an_unmatched_rule_is_an_error() -> None:
+    """As with `filterwarnings = error` of a project, which for this warning is that of ours."""
+    with ExitStack() as ending:
+        make = ending.enter_context(banks())
+        started = [make(), make(), make()]
+        tpps = [bank.tpp() for bank in started]
+        for bank in started[1:]:
+            bank.apply("slow-bank")
+        with pytest.raises(UnmatchedRule):
+            ending.close()
+    for tpp in tpps:
+        with pytest.raises(ConnectionRefusedError):
+            tpp.get("/v1/accounts")
 
 
 def test_a_certificate_of_a_tpp_can_be_used_by_other_code(bank: RunningBank, tmp_path: Path) -> None:
