@@ -222,6 +222,7 @@ UNSENDABLE: list[tuple[str, str, dict[str, str], str]] = [
         for value in ("a\r\nb: c", "\ud800")
     ),
     ("GET", "/v1/x", {"X Test": "a"}, "'X Test' is not the name of a header"),
+    ("GET", "/v1/x", {"PSU-ID": "a", "psu-id": "b"}, "the header PSU-ID appears more than once"),
     *((method, "/v1/x", {}, "is not an HTTP method, such as GET") for method in ("", "GE T", "GÉT", "GET\r\n")),
 ]
 
