@@ -114,10 +114,15 @@ def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> di
 def sca_place(target: str, url: str | None) -> tuple[str, str]:
     """The address of the bank that TARGET belongs to, and the name of the SCA there.
 
-    A scaRedirect contains the path of its bank; --url replaces the address in front of that.
+    A scaRedirect contains the path of its bank; --url replaces the address in front of that. Raises Failed.
     """
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError as error:
+        raise Failed(f"{target} is no address: {error}") from None
     path, _, name = parts.path.rstrip("/").rpartition("/")
+    if not name:
+        raise Failed(f"{target} names no SCA")
     if parts.scheme not in ("http", "https"):
         return bank_url(url), name
     bank_path = path.removesuffix("/sca")

@@ -140,10 +140,15 @@ def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
         return parsed
     if by is not None and not isinstance(by, timedelta):
         raise TypeError(f'bank time advances by a string such as "10s", a timedelta, or seconds=10, not by {by!r}')
-    duration = Duration(0, by if by is not None else timedelta(**units))
-    if duration.rest < timedelta(0):
+    try:
+        rest = by if by is not None else timedelta(**units)
+    except OverflowError:
+        rest = timedelta.max
+    if rest < timedelta(0):
         raise ValueError("bank time only advances")
-    return duration
+    if rest > durations.LONGEST:
+        raise ValueError(f"{durations.TOO_LONG} is needed")
+    return Duration(0, rest)
 
 
 class BankCustomer:

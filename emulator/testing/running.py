@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +12,6 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, Unpack
-from urllib.parse import urlsplit
 
 from emulator.api.certificates import read_certificate
 from emulator.api.operations import check_operation
@@ -151,8 +151,7 @@ class RunningBank:
 
     def _sca(self, link_or_id: str | None, act: Callable[..., Result]) -> Result:
         link_or_id = str(link_or_id)
-        name = urlsplit(link_or_id).path.rpartition("/")[2] or link_or_id
-
+        name = re.split("[?#]", link_or_id)[0].rpartition("/")[2] or link_or_id
         return self._change(lambda bank: act(bank, sca_control.find(bank, name)))
 
     def customer(self, national_id: str | None = None) -> BankCustomer:

@@ -136,10 +136,12 @@ def test_the_clock_goes_on_by_months_of_the_calendar(bank_factory: BankFactory) 
     assert bank.clock.advance("P1Y") == datetime(2027, 2, 28, 11, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1)])
+@pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1), timedelta.max, "P101Y"])
 def test_the_clock_refuses_what_is_no_way_forwards(bank: RunningBank, by: Any) -> None:
     with pytest.raises(ValueError):
         bank.clock.advance(by)
+    with pytest.raises(ValueError, match="at most a hundred years"):
+        bank.clock.advance(days=10**12)
 
 
 def test_a_customer_approves_by_link_by_id_and_as_the_latest(bank: RunningBank) -> None:
@@ -161,6 +163,8 @@ def test_a_customer_approves_by_link_by_id_and_as_the_latest(bank: RunningBank) 
 def test_an_unknown_sca_is_an_error_in_the_test(bank: RunningBank) -> None:
     with pytest.raises(BankError):
         bank.approve("5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41")
+    with pytest.raises(BankError):
+        bank.approve("http://[")
 
 
 def test_log_in_is_for_any_person_and_context(bank: RunningBank) -> None:
