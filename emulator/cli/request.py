@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from emulator.bank.errors import STATUS
-from emulator.cli.bank import ask, hint, send
+from emulator.cli.bank import ask, hint, json_value, send
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
 from emulator.httpsig.signing import check_sendable, one_line_each
@@ -113,19 +112,18 @@ def _headers(given: tuple[str, ...]) -> dict[str, str | None]:
 
 def _formatted(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return text
     try:
-        value: Any = json.loads(text)
+        return json_text(json_value(text), indent=2)
     except ValueError:
         return text
-    return json_text(value, indent=2)
 
 
 def _code(body: bytes) -> str | None:
     """The first error code of a refusal, if the manual has a section about it."""
     try:
-        code = json.loads(body)["tppMessages"][0]["code"]
+        code = json_value(body)["tppMessages"][0]["code"]
     except (ValueError, KeyError, IndexError, TypeError):
         return None
     return code if isinstance(code, str) and code in STATUS else None

@@ -117,6 +117,9 @@ def test_a_clock_stays_within_its_years(bank: RunningBank, bank_factory: BankFac
     before = bank.clock.now
     with pytest.raises(BankError, match="of the years 1990 to 2200"):
         bank.clock.advance(days=100_000)
+    for length in (10**8, 10**12):  # more than a datetime holds, and than a timedelta
+        with pytest.raises(BankError, match="of the years 1990 to 2200"):
+            bank.clock.advance(days=length)
     assert bank.clock.now == before
 
 
@@ -136,12 +139,10 @@ def test_the_clock_goes_on_by_months_of_the_calendar(bank_factory: BankFactory) 
     assert bank.clock.advance("P1Y") == datetime(2027, 2, 28, 11, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1), timedelta.max, "P101Y"])
+@pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1), "P101Y"])
 def test_the_clock_refuses_what_is_no_way_forwards(bank: RunningBank, by: Any) -> None:
     with pytest.raises(ValueError):
         bank.clock.advance(by)
-    with pytest.raises(ValueError, match="at most a hundred years"):
-        bank.clock.advance(days=10**12)
 
 
 def test_a_customer_approves_by_link_by_id_and_as_the_latest(bank: RunningBank) -> None:

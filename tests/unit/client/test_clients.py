@@ -314,6 +314,13 @@ def test_an_answer_shows_first_what_the_bank_said() -> None:
     assert repr(refused) == """TppResponse(status=400, body=b'{"tppMessages":[]}')"""
 
 
+def test_an_answer_that_is_nested_too_deeply_is_not_read() -> None:
+    answer = TppResponse(200, ResponseHeaders([]), b"[" * 50_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        answer.json()
+    assert answer.sca_redirect is None
+
+
 @pytest.mark.parametrize("tamper", TAMPERINGS)
 def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> None:
     expected = {
