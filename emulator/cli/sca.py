@@ -92,9 +92,11 @@ def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> di
     """The newest SCA, of one TPP or kind; raises Failed if it has ended, as an older one would be the wrong one."""
     listed: list[dict[str, Any]] = ask(address, "GET", "sca?limit=1000")["sca"]
     if tpp is not None:
-        known = ask(address, "GET", "tpps")["tpps"]
+        known = ask(address, "GET", "tpps?limit=1000")["tpps"]
         ids = {tpp, *(one["tppId"] for one in known if one["name"] == tpp)}
         listed = [sca for sca in listed if sca["tpp"] in ids]
+        if not listed and len(ids) == 1 and len(known) == 1000:
+            raise Failed(f"the newest 1000 TPPs have no {tpp}, and no SCA is of that tppId: name the tppId")
     if purpose is not None:
         listed = [sca for sca in listed if (sca["purpose"] in _PAYMENT) == (purpose == "payment")]
     if not listed:

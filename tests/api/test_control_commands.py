@@ -111,6 +111,8 @@ def test_the_latest_sca_of_a_tpp_or_a_kind_is_chosen(
     shop, budget = (DeskClient(service, authority, name=name) for name in ("shop", "budget"))
     payment = pay(shop)
     budget.get("/v1/accounts")
+    for number in range(100):  # as many as a list has by default
+        authority.issue(f"later {number}")
     status, _, err = run("sca", "approve", "--tpp", "shop")
     assert (status, f"payment {payment}" in err) == (0, True)
     assert "approved already" in run("sca", "approve", "--for", "payment")[2]
