@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -43,6 +42,7 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
         )
     server_of, serve_stdio, serve_http = _imported()
     from emulator.agents.desk import Desk
+    from emulator.cli.serve import ready
 
     with closing(Desk(context)) as desk:
         server: BankServer = server_of(desk)
@@ -54,7 +54,7 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
             serve_stdio(server)
             return
         try:
-            serve_http(server, host, port, token=control_token(), listening=_ready)
+            serve_http(server, host, port, token=control_token(), listening=lambda address: ready([address]))
         except OSError as error:
             raise Failed(f"--http {http}: {error.strerror or error}", page=PAGE) from error
 
@@ -75,12 +75,6 @@ def _imported() -> tuple[type[BankServer], Callable[[BankServer], None], Callabl
             raise
         raise Failed("mcp requires an extra: pip install 'bank-emulator[mcp]'", page=PAGE) from error
     return BankServer, serve_stdio, serve_http
-
-
-def _ready(address: str) -> None:
-    click.echo(f"READY {address}")
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 def _end(desk: Desk) -> None:

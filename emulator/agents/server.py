@@ -58,8 +58,10 @@ class BankServer(MCPServer[None]):
                 raise ToolError(_unknown(text, argument, takes[name], "it takes"))
         try:
             return await super().call_tool(name, arguments, context)
-        except UnexpectedToolError:
-            raise
+        except UnexpectedToolError as error:
+            cause = error.__cause__
+            text = f"{name}: {type(cause).__name__}: {cause}. This is a fault of the emulator; its stderr shows where."
+            raise UnexpectedToolError(one_line(text)) from cause
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):

@@ -19,6 +19,7 @@ from pydantic import Field
 from emulator import manual
 from emulator.agents.desk import AGENT, Desk
 from emulator.bank.errors import STATUS
+from emulator.ca import TppNameRefused, tpp_name
 from emulator.cli.bank import control_token, logged
 from emulator.cli.conformance import chosen
 from emulator.cli.failure import Failed, Refused
@@ -35,8 +36,10 @@ MOST_ROWS = 50
 CHECK_TIMEOUT = 30.0  # seconds for one check of the plan
 
 Tool = Callable[..., str]
+Name = Annotated[str, Field(min_length=1)]  # with an empty one the address would be that of the whole list
 Customer = Annotated[
-    str | None, Field(description="National identity number of the customer for whom the request is sent (see people).")
+    Name | None,
+    Field(description="National identity number of the customer for whom the request is sent (see people)."),
 ]
 Limit = Annotated[int, Field(ge=1, le=MOST_ROWS, description="At most that many lines.")]
 Confirm = Annotated[bool, Field(description="Do it although it deletes what the answer has named.")]
@@ -69,7 +72,7 @@ class Tools:
         settings: Annotated[
             dict[str, Any] | None, Field(description="With start: settings, such as {'progression': 'immediate'}.")
         ] = None,
-        tpp: Annotated[str, Field(description="The TPP whose certificate your client uses; created if new.")] = AGENT,
+        tpp: Annotated[Name, Field(description="The TPP whose certificate your client uses; created if new.")] = AGENT,
     ) -> str:
         """Find a running bank or start one; use this first. Answers its address, and the certificate for your client.
 
@@ -81,6 +84,10 @@ class Tools:
             raise Failed(f"{next(iter(options))} goes with start: true; a running bank has its own")
         if url is not None and start:
             raise Failed("name the url of a running bank, or start: true, not both")
+        try:
+            tpp = tpp_name(tpp)
+        except TppNameRefused as refused:
+            raise Failed(str(refused)) from refused
         if start:
             self._desk.start(options)
         else:
@@ -129,7 +136,7 @@ class Tools:
         headers: Annotated[
             dict[str, str | None] | None, Field(description="Headers to set, or to leave out by null.")
         ] = None,
-        tpp: Annotated[str, Field(description="The TPP that signs; created if new.")] = AGENT,
+        tpp: Annotated[Name, Field(description="The TPP that signs; created if new.")] = AGENT,
     ) -> str:
         """Send one signed request of a TPP to the bank, to see what it answers or to play a client step by step.
 
@@ -181,7 +188,7 @@ class Tools:
     def explain(
         self,
         request: Annotated[
-            str | None, Field(description="Its number in the log, or latest; default: the newest that was refused.")
+            Name | None, Field(description="Its number in the log, or latest; default: the newest that was refused.")
         ] = None,
     ) -> str:
         """Explain why a request failed: the difference between the signing strings, or the rule that it breaks.
@@ -218,7 +225,7 @@ class Tools:
         self,
         action: Literal["list", "approve", "decline", "expire", "fail"],
         target: Annotated[
-            str, Field(description="A scaRedirect, the id of a payment, basket or consent, or latest.")
+            Name, Field(description="A scaRedirect, the id of a payment, basket or consent, or latest.")
         ] = "latest",
         national_id: Annotated[
             str | None, Field(description="With approve: who approves, if the request did not name the customer.")
@@ -268,7 +275,7 @@ class Tools:
 
     def ledger(
         self,
-        payment: Annotated[str | None, Field(description="This payment only, with its history.")] = None,
+        payment: Annotated[Name | None, Field(description="This payment only, with its history.")] = None,
         limit: Limit = 10,
     ) -> str:
         """Read what the bank has booked: payments with status, newest first, and balances of accounts.
@@ -304,7 +311,7 @@ class Tools:
 
     def scenarios(
         self,
-        name: Annotated[str | None, Field(description="Show this one, as YAML that apply_scenario takes.")] = None,
+        name: Annotated[Name | None, Field(description="Show this one, as YAML that apply_scenario takes.")] = None,
         about: Annotated[str | None, Field(description="Only those with this word in name or summary.")] = None,
     ) -> str:
         """List the ready scenarios, which make the bank fail in one way each, or show one to write your own from it.
@@ -383,7 +390,7 @@ class Tools:
 
     def audit(
         self,
-        check: Annotated[str | None, Field(description="This check only; default: those that fail or warn.")] = None,
+        check: Annotated[Name | None, Field(description="This check only; default: those that fail or warn.")] = None,
     ) -> str:
         """Judge your client by all that the bank has seen of it: what it did wrong, the request, and what is right.
 
@@ -410,7 +417,7 @@ class Tools:
             str | None, Field(description="Instead: the address to POST each check to, if your client is a service.")
         ] = None,
         checks: Annotated[list[str] | None, Field(description="Names of checks; default: all of them.")] = None,
-        group: Annotated[str | None, Field(description="All checks of this group, such as payments.")] = None,
+        group: Annotated[Name | None, Field(description="All checks of this group, such as payments.")] = None,
     ) -> str:
         """Run your client by a plan: each check on a bank of its own, with the fault that shows whether it is right.
 

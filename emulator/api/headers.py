@@ -13,13 +13,12 @@ from emulator.api.header_matrix import BASKET_GET, BASKET_POST, COLUMNS, FORMATS
 from emulator.api.messages import Fields, HeaderPairs
 from emulator.bank.errors import BankError, Message, quoted
 from emulator.bank.formats import UUID_TEXT, composed
+from emulator.httpsig.signing import LISTS
 
 IDS = frozenset({"psu-id", "psu-corporate-id", "x-request-id"})  # compared without regard to case where they are UUIDs
 
-# Lists, which HTTP allows as several lines; every other header of the matrix may be sent only once.
-_LISTS = frozenset({"accept", "accept-charset", "accept-encoding", "accept-language", "x-accept-fix"})
 _LOWER = {name: name.lower() for name in MATRIX}
-_SINGLE = {lower: name for name, lower in _LOWER.items() if lower not in _LISTS}
+_SINGLE = {lower: name for name, lower in _LOWER.items() if lower not in LISTS}  # of the matrix
 _REQUIRED = {
     column: tuple(_LOWER[name] for name, marks in MATRIX.items() if marks[column] == "R") for column in COLUMNS
 }
@@ -55,7 +54,7 @@ class Headers(dict[str, str]):
         for lower, value in zip(sent.lower, sent.values, strict=True):
             if lower not in self:
                 self[lower] = value
-            elif lower in _LISTS:
+            elif lower in LISTS:
                 self[lower] = f"{self[lower]},{value}"
             elif lower not in self.repeated:
                 self.repeated = (*self.repeated, lower)

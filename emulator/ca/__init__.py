@@ -3,7 +3,15 @@
 It depends on no other package of the emulator and knows nothing of the bank.
 """
 
-from emulator.ca.authority import ROLES, TPP_NAME, AuthorityDamaged, CertificateAuthority, TppExists, TppNameRefused
+from emulator.ca.authority import (
+    ROLES,
+    TPP_NAME,
+    AuthorityDamaged,
+    CertificateAuthority,
+    TppExists,
+    TppNameRefused,
+    tpp_name,
+)
 from emulator.ca.certificates import FLAWS, Credentials, IssueRefused
 
 __all__ = [
@@ -16,4 +24,5 @@ __all__ = [
     "IssueRefused",
     "TppExists",
     "TppNameRefused",
+    "tpp_name",
 ]

@@ -57,6 +57,14 @@ class TppNameRefused(IssueRefused):
         self.member = member
 
 
+def tpp_name(name: str, member: str = "name") -> str:
+    """The name of a TPP in NFC; raises TppNameRefused."""
+    name = normalize("NFC", name)
+    if not TPP_NAME.fullmatch(name):
+        raise TppNameRefused(member)
+    return name
+
+
 class CertificateAuthority:
     """The sandbox CA. `clock` returns the real time (aware), which dates the certificates.
 
@@ -117,10 +125,7 @@ class CertificateAuthority:
         `keystore_password` a `keystore.p12` is written too. Raises TppNameRefused, TppExists (unless `replace`)
         and IssueRefused (unknown role or flaw).
         """
-        name, subject = normalize("NFC", name), normalize("NFC", subject or name)
-        for member, text in (("name", name), ("subject", subject)):
-            if not TPP_NAME.fullmatch(text):
-                raise TppNameRefused(member)
+        name, subject = tpp_name(name), tpp_name(subject or name, "subject")
         if not replace and self.find(name) is not None:
             raise TppExists(name)
         content = certificates.flawed(self._content(subject, roles, organization_identifier), flaw)

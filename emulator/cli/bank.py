@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode, urlsplit
 
 import click
@@ -237,7 +237,12 @@ def events(url: str) -> Iterator[dict[str, Any]]:
             try:
                 while line := answer.readline():
                     if line.startswith(b"data: "):
-                        yield json.loads(line[6:])
+                        event = json_value(line[6:])
+                        if not isinstance(event, dict):
+                            raise _not_a_bank(url)
+                        yield _Answer(url, event)
+            except ValueError:
+                raise _not_a_bank(url) from None
             except (OSError, HTTPException) as error:
                 raise Failed(f"{url} does not answer: {error}") from error
 
@@ -277,7 +282,10 @@ class ControlCommand:
         others = {name: value for name, value in values.items() if name not in in_path}
         content = self.body(others) if self.body is not None else members(others)
         if method == "GET" and content:
-            path, content = f"{path}?{urlencode(content)}", None
+            try:
+                path, content = f"{path}?{urlencode(content)}", None
+            except UnicodeEncodeError:
+                raise click.UsageError("a value is not UTF-8") from None
         with progress(bank_url(url), self.progress, percent) if self.progress else nullcontext():
             answer = ask(bank_url(url), method, path, None if content == {} else content)
         show(in_path if answer is None else self.view(answer), output, self.text)
@@ -335,12 +343,26 @@ def limit_option(default: int) -> click.Option:
     )
 
 
+def json_value(text: str | bytes) -> Any:
+    """The value of JSON text; ValueError for other text, and for what no bank reads: deep nesting and NaN."""
+    from emulator.api.json_body import DEEPEST, too_deep
+
+    text = text if isinstance(text, str) else text.decode()
+    if too_deep(text):
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    return json.loads(text, parse_constant=_no_number)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")
+
+
 def json_body(parameter: str) -> Callable[[Mapping[str, Any]], Any]:
     """The body of a request from one argument, which is JSON."""
 
     def body(values: Mapping[str, Any]) -> Any:
         try:
-            return json.loads(values[parameter])
+            return json_value(values[parameter])
         except ValueError as error:
             raise click.UsageError(f"{parameter.upper()} is not JSON: {error}") from error
 

@@ -178,9 +178,9 @@ def run(
     checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     outcomes = []
-    with _bank(url) as address:
+    with _bank(url) as address, closing(run_plan(checks, address, plan, token=control_token(), ca=trusted_ca())) as ran:
         try:
-            for outcome in run_plan(checks, address, plan, token=control_token(), ca=trusted_ca()):
+            for outcome in ran:
                 outcomes.append(outcome)
                 _progress(outcome.row, outcome.problems)
         except RunFailed as failed:

@@ -17,6 +17,7 @@ from emulator.cli.bank import (
     bank_options,
     echo_notes,
     json_body,
+    json_value,
     limit_option,
     line,
     listing,
@@ -316,7 +317,7 @@ def _change(text: str) -> tuple[str, Any]:
     if name.endswith("_limit"):
         return name, value  # an amount is a string, also if its digits are valid JSON
     try:
-        return name, json.loads(value)
+        return name, json_value(value)
     except ValueError:
         return name, value
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from emulator.bank.errors import STATUS
-from emulator.cli.bank import ask, hint, send
+from emulator.cli.bank import ask, hint, json_value, send
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
+from emulator.httpsig.signing import check_sendable, one_line_each
 from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def request(
 ) -> None:
     """Send a signed request and print the answer. Its status goes to stderr."""
     from emulator.client.tpp import Tpp
-    from emulator.httpsig.signing import check_sendable
 
     address = bank_url(url)
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
@@ -97,35 +96,34 @@ def _body(content: str | None) -> bytes | None:
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, str | None]:
-    headers: dict[str, str | None] = {}
+    headers: list[tuple[str, str | None]] = []
     for text in given:
         name, colon, value = text.partition(":")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise Failed(f"-H {name}: UTF-8 was expected")
         if not colon and text.endswith(";"):
-            headers[text[:-1].strip()] = None
+            headers.append((text[:-1].strip(), None))
         elif colon and name.strip():
-            headers[name.strip()] = value.strip()
+            headers.append((name.strip(), value.strip()))
         else:
             raise Failed(f"-H takes 'Name: value' (or 'Name;' to omit one), not {text!r}")
-    return headers
+    return one_line_each(headers)
 
 
 def _formatted(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return text
     try:
-        value: Any = json.loads(text)
+        return json_text(json_value(text), indent=2)
     except ValueError:
         return text
-    return json_text(value, indent=2)
 
 
 def _code(body: bytes) -> str | None:
     """The first error code of a refusal, if the manual has a section about it."""
     try:
-        code = json.loads(body)["tppMessages"][0]["code"]
+        code = json_value(body)["tppMessages"][0]["code"]
     except (ValueError, KeyError, IndexError, TypeError):
         return None
     return code if isinstance(code, str) and code in STATUS else None

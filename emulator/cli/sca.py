@@ -92,9 +92,11 @@ def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> di
     """The newest SCA, of one TPP or kind; raises Failed if it has ended, as an older one would be the wrong one."""
     listed: list[dict[str, Any]] = ask(address, "GET", "sca?limit=1000")["sca"]
     if tpp is not None:
-        known = ask(address, "GET", "tpps")["tpps"]
+        known = ask(address, "GET", "tpps?limit=1000")["tpps"]
         ids = {tpp, *(one["tppId"] for one in known if one["name"] == tpp)}
         listed = [sca for sca in listed if sca["tpp"] in ids]
+        if not listed and len(ids) == 1 and len(known) == 1000:
+            raise Failed(f"the newest 1000 TPPs have no {tpp}, and no SCA is of that tppId: name the tppId")
     if purpose is not None:
         listed = [sca for sca in listed if (sca["purpose"] in _PAYMENT) == (purpose == "payment")]
     if not listed:
@@ -114,10 +116,15 @@ def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> di
 def sca_place(target: str, url: str | None) -> tuple[str, str]:
     """The address of the bank that TARGET belongs to, and the name of the SCA there.
 
-    A scaRedirect contains the path of its bank; --url replaces the address in front of that.
+    A scaRedirect contains the path of its bank; --url replaces the address in front of that. Raises Failed.
     """
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError as error:
+        raise Failed(f"{target} is no address: {error}") from None
     path, _, name = parts.path.rstrip("/").rpartition("/")
+    if not name:
+        raise Failed(f"{target} names no SCA")
     if parts.scheme not in ("http", "https"):
         return bank_url(url), name
     bank_path = path.removesuffix("/sca")

@@ -19,6 +19,7 @@ from emulator.cli.bank import (
     bank_options,
     control_token,
     echo_notes,
+    json_value,
     percent,
     progress,
     rows,
@@ -185,7 +186,7 @@ def _typed(source: str, values: Mapping[str, str]) -> dict[str, Any]:
     for name, value in values.items():
         if name in declared and not isinstance(declared[name].default, str):
             try:
-                typed[name] = json.loads(value)
+                typed[name] = json_value(value)
             except ValueError as error:
                 raise click.UsageError(f"--set {name}: {value!r} is not JSON as its default is") from error
     return typed

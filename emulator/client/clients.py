@@ -68,8 +68,11 @@ class TppResponse:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as a JSON value; raise ValueError when it is not JSON."""
-        return json.loads(self.body)
+        """The body as a JSON value; raise ValueError when it is not JSON, or nested too deeply."""
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("the body is nested too deeply") from None
 
     def link(self, name: str) -> str | None:
         """The href of `_links.<name>`, or None."""

@@ -22,7 +22,7 @@ from aiohttp import ClientError, web
 from multidict import CIMultiDictProxy
 
 from emulator.client.clients import AsyncTppClient
-from emulator.httpsig.signing import check_sendable
+from emulator.httpsig.signing import check_sendable, one_line_each
 from emulator.terminal import one_line
 
 CALLBACK = "/_proxy/callback/"
@@ -104,12 +104,13 @@ class SigningProxy:
         return await self._forward(request)
 
     async def _forward(self, request: web.BaseRequest) -> web.StreamResponse:
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_FORWARDED}
-        for name in ("User-Agent", "Accept"):
-            headers.setdefault(name, "*/*" if name == "Accept" else "bank-emulator-proxy")
+        lines = [(name, value) for name, value in request.headers.items() if name.lower() not in _NOT_FORWARDED]
+        for name, default in (("User-Agent", "bank-emulator-proxy"), ("Accept", "*/*")):
+            lines += [] if name in request.headers else [(name, default)]
         if "TPP-Redirect-URI" not in request.headers:
-            headers["TPP-Redirect-URI"] = self._new_return_address()
+            lines.append(("TPP-Redirect-URI", self._new_return_address()))
         try:
+            headers = one_line_each(lines)
             check_sendable(request.method, request.raw_path, headers)  # first: its errors say what is wrong
             body = await _body(request)
             answer = await self._client.request(request.method, request.raw_path, body=body, headers=headers)

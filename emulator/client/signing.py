@@ -28,6 +28,7 @@ from emulator.httpsig.signing import (
     REQUEST_TARGET,
     digest_value,
     header_text,
+    one_line_each,
     request_target,
     signature_of,
     signing_string,
@@ -135,14 +136,14 @@ def signed_headers(
 
     `digest` True or False sends or omits a Digest (default: with a body); `names` are the header names to sign; `now`
     is the date of the request; `tamper` is a name of TAMPERINGS: the request is signed wrongly on purpose. ValueError
-    for an unknown algorithm, an unknown tampering or a header to sign that is absent, TypeError for a header value
-    that is not a str.
+    for an unknown algorithm, an unknown tampering, a header in two spellings or one to sign that is absent, TypeError
+    for a header value that is not a str.
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"there is no algorithm {algorithm!r}; the algorithms are {', '.join(ALGORITHMS)}")
     signer = Identity.of(identity)
     content = body.encode() if isinstance(body, str) else body
-    requested = headers or {}
+    requested = one_line_each((headers or {}).items())
     sent = {name: value for name, value in requested.items() if value is not None}
     for name, value in sent.items():
         if not isinstance(value, str):  # such as a port as a number, or a uuid.UUID

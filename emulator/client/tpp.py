@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.signing import HoldsKey, Identity, real_now, signed_headers
-from emulator.httpsig.signing import address_of
+from emulator.httpsig.signing import address_of, one_line_each
 
 HeaderChanges = Mapping[str, str | None]
 
@@ -151,7 +151,7 @@ class Tpp:
         }
         merged: dict[str, tuple[str, str | None]] = {}
         for source in (built_in, self._defaults, changes or {}):
-            for name, value in source.items():
+            for name, value in one_line_each(source.items()).items():
                 merged[name.lower()] = (name, value)
         return dict(merged.values())
 

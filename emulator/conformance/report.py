@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from emulator import junit
+from emulator.bank.fixtures import strict_yaml
 from emulator.conformance.check import Check
 from emulator.conformance.machine import MOST_FAILURES, Evidence, Failure, Record
 
@@ -171,10 +172,10 @@ class BaselineError(Exception):
 def read_baseline(file: Path, known: Collection[str]) -> frozenset[str]:
     """The check names of a baseline file, `known-failures: [name, ...]`, all in `known`; raises BaselineError."""
     try:
-        value = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        value = strict_yaml.read(strict_yaml.text_of(file)).value
+    except (OSError, ValueError) as error:
         raise BaselineError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
+    except strict_yaml.YamlError as error:
         raise BaselineError(f"{file}: {error}") from None
     names = value.get("known-failures") if isinstance(value, dict) else None
     if not isinstance(names, list) or set(value) != {"known-failures"}:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -37,7 +38,7 @@ class Plan:
     """How to run the TPP: by `command`, by `hook` (POSTed per check), or by hand if both are None.
 
     `timeout`: the seconds of one check; `claims`: the address of the claims of the TPP; `jobs`: how many checks run at
-    the same time.
+    the same time; `stopped` ends those that run.
     """
 
     command: str | None = None
@@ -46,6 +47,7 @@ class Plan:
     timeout: float = 30.0
     by_hand: Callable[[Check, Mapping[str, str]], None] | None = None
     jobs: int = 1
+    stopped: Event = field(default_factory=Event)
 
 
 @dataclass(slots=True)
@@ -78,7 +80,7 @@ def control_of(base: str, *, token: str | None = None, ca: str | None = None) ->
 
 def run(
     checks: Iterable[Check], base: str, plan: Plan, *, token: str | None = None, ca: str | None = None
-) -> Iterator[CheckRun]:
+) -> Generator[CheckRun]:
     """Run the checks on the bank at `base`; yields their outcomes in order.
 
     Raises RunFailed if that bank cannot be reached; problems of one check are in its outcome.
@@ -98,7 +100,11 @@ def run(
         yield from map(outcome, checks)
         return
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
-        yield from pool.map(outcome, checks)
+        try:
+            yield from pool.map(outcome, checks)
+        except BaseException:  # Ctrl+C, or nobody wants the others
+            plan.stopped.set()
+            raise
 
 
 def silence(outcomes: Sequence[CheckRun]) -> str | None:
@@ -179,13 +185,12 @@ def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: S
     deadline = time.monotonic() + plan.timeout
     if plan.command is not None:
         with tempfile.TemporaryFile() as output, program.started(plan.command, environment, output) as process:
-            _accompany(customer, lambda: process.poll() is not None, deadline)
+            _accompany(customer, lambda: process.poll() is not None, deadline, plan.stopped)
             problem = program.failure(process.poll(), plan.timeout, program.printed(output))
     elif plan.hook is not None:
-        with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(program.post, plan.hook, environment, plan.timeout)
-            _accompany(customer, answer.done, deadline)
-            _, problem = answer.result()
+        answer = program.aside(partial(program.post, plan.hook, environment, plan.timeout))
+        _accompany(customer, answer.done, deadline, plan.stopped)
+        _, problem = answer.result()
     else:
         problem = None
         if plan.by_hand is not None:
@@ -194,11 +199,12 @@ def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: S
     return [] if problem is None else [problem]
 
 
-def _accompany(customer: SimulatedCustomer, ended: Callable[[], bool], deadline: float) -> None:
-    """Act as the customer until the TPP has ended, or has no time left."""
+def _accompany(customer: SimulatedCustomer, ended: Callable[[], bool], deadline: float, stopped: Event) -> None:
+    """Act as the customer until the TPP has ended, or has no time left; raises RunFailed if the run is stopped."""
     while not ended() and time.monotonic() < deadline:
         customer.play()
-        time.sleep(POLL_INTERVAL)
+        if stopped.wait(POLL_INTERVAL):
+            raise RunFailed("the run was stopped")
     customer.play()
 
 

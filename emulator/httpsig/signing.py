@@ -13,7 +13,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -295,6 +295,31 @@ def address_of(base_url: str) -> SplitResult:
     if not usable:
         raise ValueError(f"{base_url} is not the address of a bank, such as http://127.0.0.1:8080")
     return parts
+
+
+# Lists, which may be sent as several lines (RFC 9110 5.3).
+LISTS = frozenset(
+    {
+        *("accept", "accept-charset", "accept-encoding", "accept-language", "x-accept-fix"),
+        *("cache-control", "pragma", "prefer", "if-match", "if-none-match"),
+        *("via", "forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "tracestate", "baggage"),
+    }
+)
+Value = TypeVar("Value", str, str | None)
+
+
+def one_line_each(headers: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+    """The headers by name, lists joined by commas; ValueError for another one that is there twice, in any spelling."""
+    lines: dict[str, tuple[str, Value]] = {}
+    for name, value in headers:
+        lower = name.lower()
+        if lower in lines:
+            name, before = lines[lower]
+            if lower not in LISTS or not isinstance(before, str) or not isinstance(value, str):
+                raise ValueError(f"the header {name} appears more than once")
+            value = f"{before}, {value}"
+        lines[lower] = name, value
+    return dict(lines.values())
 
 
 def check_sendable(method: str, target: str, headers: Mapping[str, str]) -> None:

@@ -130,6 +130,9 @@ class BankClock:
         return self._call(move)
 
 
+_BEYOND = timedelta(days=10**6)  # the end of bank time, which the clock refuses; a datetime could not be much later
+
+
 def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
     if by is not None and units:
         raise TypeError("bank time advances by one duration, or by days, hours and so on, not by both")
@@ -140,10 +143,13 @@ def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
         return parsed
     if by is not None and not isinstance(by, timedelta):
         raise TypeError(f'bank time advances by a string such as "10s", a timedelta, or seconds=10, not by {by!r}')
-    duration = Duration(0, by if by is not None else timedelta(**units))
-    if duration.rest < timedelta(0):
+    try:
+        rest = by if by is not None else timedelta(**units)
+    except OverflowError:
+        rest = timedelta.max
+    if rest < timedelta(0):
         raise ValueError("bank time only advances")
-    return duration
+    return Duration(0, min(rest, _BEYOND))
 
 
 class BankCustomer:

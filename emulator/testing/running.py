@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +12,6 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, Unpack
-from urllib.parse import urlsplit
 
 from emulator.api.certificates import read_certificate
 from emulator.api.operations import check_operation
@@ -151,8 +151,7 @@ class RunningBank:
 
     def _sca(self, link_or_id: str | None, act: Callable[..., Result]) -> Result:
         link_or_id = str(link_or_id)
-        name = urlsplit(link_or_id).path.rpartition("/")[2] or link_or_id
-
+        name = re.split("[?#]", link_or_id)[0].rpartition("/")[2] or link_or_id
         return self._change(lambda bank: act(bank, sca_control.find(bank, name)))
 
     def customer(self, national_id: str | None = None) -> BankCustomer:
@@ -246,19 +245,22 @@ class RunningBank:
         return self.call(lambda service: conformance_of(service).report())
 
     def stop(self) -> None:
-        """Close clients, connections and sockets."""
-        if AUDITS is not None:
-            AUDITS.append(self.audit())
-        if self in RUNNING:
-            RUNNING.remove(self)
-            for scenario, rule in self.unmatched():
-                warnings.warn(f"{scenario}: the rule {rule!r} has matched no request", UnmatchedRule, stacklevel=2)
-        for client in self._clients:
-            client.close()
-        for receiver in self._receivers:
-            receiver.stop()
-        self._loop.run(self._server.stop())
-        self._loop.call(self._application.close)
+        """Close clients, connections and sockets; then warn of each rule of a scenario that has matched no request."""
+        unmatched: list[tuple[str, str]] = []
+        with ExitStack() as closing:
+            closing.callback(self._loop.call, self._application.close)
+            closing.callback(lambda: self._loop.run(self._server.stop()))
+            for receiver in self._receivers:
+                closing.callback(receiver.stop)
+            for client in self._clients:
+                closing.callback(client.close)
+            if self in RUNNING:
+                RUNNING.remove(self)
+                unmatched = self.unmatched()
+            if AUDITS is not None:
+                AUDITS.append(self.audit())
+        for scenario, rule in unmatched:  # last, as a project may turn warnings into errors
+            warnings.warn(f"{scenario}: the rule {rule!r} has matched no request", UnmatchedRule, stacklevel=2)
 
 
 def _freeze(service: BankService) -> None:
@@ -365,16 +367,12 @@ class BankFactory(Protocol):
 
 @contextmanager
 def banks() -> Iterator[BankFactory]:
-    """Start banks that stop with this context, even if one of them cannot start; for fixtures of any scope."""
-    running: list[RunningBank] = []
+    """Start banks that all stop with this context, whatever fails; for fixtures of any scope."""
+    with ExitStack() as running:
 
-    def make(**options: Unpack[BankOptions]) -> RunningBank:
-        bank = RunningBank(settings_for(**options), now=moment_of(options), changes=options.get("settings"))
-        running.append(bank)
-        return bank
+        def make(**options: Unpack[BankOptions]) -> RunningBank:
+            bank = RunningBank(settings_for(**options), now=moment_of(options), changes=options.get("settings"))
+            running.callback(bank.stop)
+            return bank
 
-    try:
         yield make
-    finally:
-        for bank in reversed(running):
-            bank.stop()

@@ -6,16 +6,23 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+from anyio.from_thread import start_blocking_portal
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from emulator.cli.main import run
+from emulator.terminal import one_line
 from emulator.testing import banks
-from tests.agents.journey import NOBODY, agent, journey
+from tests.agents.journey import NOBODY, Call, agent, journey
 from tests.e2e.process import ALONE
 from tests.known_state import KARI
 
@@ -54,6 +61,12 @@ async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
             "There is no fixture 'none'; expected one of empty",
         ),
         ("open_bank", {"url": "bank"}, "http://127.0.0.1:8080"),
+        ("open_bank", {"start": True, "now": "9999-12-31T23:59:59Z"}, "a moment of the years 1990 to 2200"),
+        ("open_bank", {"start": True, "tpp": "a/b"}, "A TPP name has 1 to 63 letters"),
+        ("customer", {"action": "approve", "target": "http://["}, "http://[ is no address: Invalid IPv6 URL"),
+        ("customer", {"action": "approve", "target": "/"}, "/ names no SCA"),
+        ("explain", {"request": ""}, "explain: request: String should have at least 1 character"),
+        ("scenarios", {"name": ""}, "scenarios: name: String should have at least 1 character"),
         ("manual", {"topic": "xyzzy"}, "the manual has nothing about xyzzy"),
         ("run_checks", {}, "name either the command that runs your client or its hook"),
         ("run_checks", {"command": "no-such-program"}, "there is no program that can be run"),
@@ -67,6 +80,68 @@ async def test_what_cannot_be_done_is_one_line_that_helps() -> None:
             assert expected in text
             assert "\n" not in text
         assert all(call.refused for call in ask.calls)
+
+
+AWKWARD = [
+    *("", " ", "/", "?", "#", "..", "a/b", "../../etc/passwd", "http://[", "http://127.0.0.1:9/sca/x", "latest"),
+    *("\0", "a\nb", "x" * 5000, "[" * 5000, "{" * 5000, "'", "%", "{0}", "&a [*a]", "a: *b", "NaN", "1e999"),
+    *("-1h", "P100Y", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+23:59", "2026-03-02T09:00:00+01:00", "slow-bank"),
+]
+TEXTS = st.sampled_from(AWKWARD) | st.text(max_size=20)
+
+
+def values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values for an argument of a tool, of the form that its schema asks for or nearly so."""
+    if "anyOf" in schema:
+        return st.one_of(map(values_of, schema["anyOf"]))
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"]) | TEXTS
+    forms: dict[str, st.SearchStrategy[Any]] = {
+        "string": TEXTS,
+        "integer": st.integers(-1, 60) | st.just(10**30) | TEXTS,
+        "boolean": st.booleans(),
+        "array": st.lists(TEXTS, max_size=2),
+        "object": st.dictionaries(TEXTS, TEXTS | st.floats(), max_size=2),
+        "null": st.none(),
+    }
+    return forms[schema["type"]]
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[tuple[dict[str, Any], Callable[..., Call]]]:
+    """The form of the arguments of each tool, and what calls one at a bank."""
+    with (
+        banks() as begin,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(agent("--url", begin(seed=1).url)) as ask,
+    ):
+
+        async def call(tool: str, arguments: dict[str, Any]) -> Call:
+            await ask(tool, **arguments)
+            return ask.calls[-1]
+
+        listed = portal.call(ask.client.list_tools).tools
+        yield {tool.name: tool.input_schema for tool in listed}, partial(portal.call, call)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_whatever_an_argument_is_a_tool_answers_or_refuses_in_one_line(
+    tools: tuple[dict[str, Any], Callable[..., Call]], data: st.DataObject
+) -> None:
+    forms, ask = tools
+    name = data.draw(st.sampled_from(sorted(forms)))
+    members = forms[name]["properties"]
+    needed = forms[name].get("required", [])
+    chosen = data.draw(st.sets(st.sampled_from(sorted(members)), max_size=3)) | {*needed}
+    arguments = {member: data.draw(values_of(members[member])) for member in sorted(chosen)}
+    if name == "run_checks":
+        arguments |= {"checks": ["none"]}  # else it would start a program
+    call = ask(name, arguments)
+    assert not call.refused or call.text == one_line(call.text)
+    assert "Error executing" not in call.text
+    assert "fault of the emulator" not in call.text
+    assert "another program" not in call.text
 
 
 async def test_the_tools_act_on_the_bank_that_was_opened_last_not_on_one_that_could_not_be() -> None:

@@ -111,6 +111,8 @@ def test_the_latest_sca_of_a_tpp_or_a_kind_is_chosen(
     shop, budget = (DeskClient(service, authority, name=name) for name in ("shop", "budget"))
     payment = pay(shop)
     budget.get("/v1/accounts")
+    for number in range(100):  # as many as a list has by default
+        authority.issue(f"later {number}")
     status, _, err = run("sca", "approve", "--tpp", "shop")
     assert (status, f"payment {payment}" in err) == (0, True)
     assert "approved already" in run("sca", "approve", "--for", "payment")[2]
@@ -590,6 +592,9 @@ def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
         (["scenario", "play", "none.yaml"], "There is no such file"),
         (["scenario", "play", "slow-bank", "--junit", "/nowhere/x.xml"], "--junit /nowhere/x.xml: No such file"),
         (["scenario", "apply"], "Missing argument"),
+        (["sca", "approve", "http://["], "http://[ is no address: Invalid IPv6 URL"),
+        (["sca", "approve", "/"], "/ names no SCA"),
+        (["notifications", "--target", "\udce5"], "a value is not UTF-8"),
         (["serve", "--seed", "9" * 19], "--seed takes a whole number of at most 18 digits"),
     ],
 )
@@ -597,6 +602,30 @@ def test_wrong_use_is_one_line_and_2(run: Run, arguments: list[str], message: st
     status, _, err = run(*arguments)
     assert (status, err.count("\n")) == (2, 1)
     assert message in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[" * 50_000, "[" * 800 + "]" * 800, '{"a":' * 900 + "1" + "}" * 900, "9" * 5000),
+        *("NaN", "[-Infinity]", "1e999", '{"name": "\\ud800"}', '{"name": "\udce5"}', "\udce5", "\x00", ""),
+    ],
+    ids=lambda text: ascii(text[:20]),
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("rules", "add", "{}"),
+        ("requests", "count", "{}"),
+        ("settings", "progression={}"),
+        ("scenario", "apply", "amended-when-booked", "--set", "percent={}"),
+    ],
+    ids=" ".join,
+)
+def test_json_that_nobody_reads_is_one_line_and_2(run: Run, command: tuple[str, ...], text: str) -> None:
+    status, out, err = run(*(part.replace("{}", text) for part in command))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "--debug" not in err
 
 
 @pytest.mark.parametrize(

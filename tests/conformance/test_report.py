@@ -119,6 +119,9 @@ def test_a_baseline_turns_a_known_failure_green_and_names_one_that_passes_now(
         ("known-failures: [[a, list]]", "there is no check"),
         ("failures: []", "expected known-failures"),
         ("[", "known.yaml"),
+        ("[" * 50_000, "known.yaml"),
+        ("known-failures: 2026-99-99", "expected known-failures"),
+        ("known-failures: &all [*all]", "known.yaml"),
     ],
 )
 def test_a_baseline_that_cannot_be_used_is_named(tmp_path: Path, text: str, problem: str) -> None:

@@ -185,6 +185,7 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
         (["GET", "/v1/accounts", "-H", "no colon"], "Name: value"),
         (["POST", "/v1/consents", "--json", "@missing.json"], "missing.json"),
         (["GET", "/v1/accounts", "-H", "X: \udce6"], "-H X: UTF-8 was expected"),
+        (["GET", "/v1/accounts", "-H", "psu-id: a", "-H", "PSU-ID: b"], "the header psu-id appears more than once"),
         (["GET", "/v1/accounts?a=b c"], "without blanks (write %20), not '/v1/accounts?a=b c'"),
         (["GET", "/v1/ø"], "an address is ASCII"),
         (["GÉT", "/v1/accounts"], "'GÉT' is not an HTTP method, such as GET"),

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import urllib.request
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from email.utils import formatdate
 from pathlib import Path
@@ -24,6 +25,7 @@ from emulator.bank.kinds import CUSTOMER, META
 from emulator.client import Identity, TppClient
 from emulator.scenario.loader import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks
+from emulator.testing.running import UnmatchedRule
 from tests.e2e.process import ALONE
 from tests.known_state import DOMESTIC, EVEN, KARI, SIRI
 
@@ -115,6 +117,9 @@ def test_a_clock_stays_within_its_years(bank: RunningBank, bank_factory: BankFac
     before = bank.clock.now
     with pytest.raises(BankError, match="of the years 1990 to 2200"):
         bank.clock.advance(days=100_000)
+    for length in (10**8, 10**12):  # more than a datetime holds, and than a timedelta
+        with pytest.raises(BankError, match="of the years 1990 to 2200"):
+            bank.clock.advance(days=length)
     assert bank.clock.now == before
 
 
@@ -134,7 +139,7 @@ def test_the_clock_goes_on_by_months_of_the_calendar(bank_factory: BankFactory) 
     assert bank.clock.advance("P1Y") == datetime(2027, 2, 28, 11, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1)])
+@pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1), "P101Y"])
 def test_the_clock_refuses_what_is_no_way_forwards(bank: RunningBank, by: Any) -> None:
     with pytest.raises(ValueError):
         bank.clock.advance(by)
@@ -159,6 +164,8 @@ def test_a_customer_approves_by_link_by_id_and_as_the_latest(bank: RunningBank) 
 def test_an_unknown_sca_is_an_error_in_the_test(bank: RunningBank) -> None:
     with pytest.raises(BankError):
         bank.approve("5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41")
+    with pytest.raises(BankError):
+        bank.approve("http://[")
 
 
 def test_log_in_is_for_any_person_and_context(bank: RunningBank) -> None:
@@ -442,6 +449,21 @@ def test_a_bank_stops_with_its_test(tmp_path: Path) -> None:
     )
     done = pytest_in(tmp_path)
     assert "2 passed" in done.stdout, done.stdout
+
+
+def test_all_banks_stop_where_the_warning_of_an_unmatched_rule_is_an_error() -> None:
+    """As with `filterwarnings = error` of a project, which for this warning is that of ours."""
+    with ExitStack() as ending:
+        make = ending.enter_context(banks())
+        started = [make(), make(), make()]
+        tpps = [bank.tpp() for bank in started]
+        for bank in started[1:]:
+            bank.apply("slow-bank")
+        with pytest.raises(UnmatchedRule):
+            ending.close()
+    for tpp in tpps:
+        with pytest.raises(ConnectionRefusedError):
+            tpp.get("/v1/accounts")
 
 
 def test_a_certificate_of_a_tpp_can_be_used_by_other_code(bank: RunningBank, tmp_path: Path) -> None:

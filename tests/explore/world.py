@@ -121,6 +121,9 @@ class InProcess:
             break
         return Ending()
 
+    def stop(self) -> None:
+        """It ends by itself."""
+
     def claims(self, run: Run) -> Claims:
         shop = self._last
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from emulator.conformance import claims, program
@@ -30,28 +31,29 @@ class Process:
     address: str | None = None
     timeout: float = 30.0
     restarts: bool = False
+    stopped: Event = field(default_factory=Event, compare=False)
 
     def play(self, run: Run) -> Ending:
         """Run the TPP, and act as the customer meanwhile, until it has ended or the run is over."""
-        waiting = ThreadPoolExecutor(1)
-        try:
-            with tempfile.TemporaryDirectory(prefix="explore-") as folder:
-                lasting = Path(folder, "lasting")
-                lasting.mkdir()
-                files = program.credentials(Path(folder), run.bank.certificate, run.bank.key)
-                environment = {**run.environment, "BANK_FOLDER": str(lasting), **files}
-                if self.command is not None:
-                    return self._command(self.command, run, environment, waiting)
-                return self._hook(run, environment, waiting)
-        finally:
-            waiting.shutdown(wait=False)  # a hook may go on for a while
+        with tempfile.TemporaryDirectory(prefix="explore-") as folder:
+            lasting = Path(folder, "lasting")
+            lasting.mkdir()
+            files = program.credentials(Path(folder), run.bank.certificate, run.bank.key)
+            environment = {**run.environment, "BANK_FOLDER": str(lasting), **files}
+            if self.command is not None:
+                return self._command(self.command, run, environment)
+            return self._hook(run, environment)
 
-    def _command(self, command: str, run: Run, environment: Mapping[str, str], waiting: Executor) -> Ending:
+    def stop(self) -> None:
+        """End all runs."""
+        self.stopped.set()
+
+    def _command(self, command: str, run: Run, environment: Mapping[str, str]) -> Ending:
         deadline = time.monotonic() + self.timeout
         with tempfile.TemporaryFile() as output:
             while True:
                 with program.started(command, environment, output) as process:
-                    over = _drive(run, waiting.submit(process.wait), deadline)
+                    over = self._drive(run, program.aside(process.wait), deadline)
                     status = process.poll()
                 if run.killed:
                     run.bank.call(run.restarted)
@@ -62,15 +64,48 @@ class Process:
                     crash = program.failure(status, self.timeout, program.reason(printed))
                 return Ending(crash, printed)
 
-    def _hook(self, run: Run, environment: Mapping[str, str], waiting: Executor) -> Ending:
+    def _hook(self, run: Run, environment: Mapping[str, str]) -> Ending:
         deadline = time.monotonic() + self.timeout
-        answer = waiting.submit(program.post, self.hook or "", environment, self.timeout)
-        if _drive(run, answer, deadline) or run.endless is not None:
+        answer = program.aside(partial(program.post, self.hook or "", environment, self.timeout))
+        if self._drive(run, answer, deadline) or run.endless is not None:
             return Ending()
         status, problem = answer.result()
         if 300 <= status < 500:
             raise program.RunFailed(str(problem))
         return Ending(problem)
+
+    def _drive(self, run: Run, ended: Future[Any], deadline: float) -> bool:
+        """Act as the customer, and move bank time while the TPP waits; returns whether the run is over before the TPP.
+
+        It also returns when the TPP is to be killed, sends for ever, or has no time left. Raises RunFailed if stopped.
+        """
+        ended.add_done_callback(lambda _: run.news.set())
+        silence, requests, before = 0.0, 0, time.monotonic()
+        while not ended.done():
+            run.news.wait(LOOK)
+            run.news.clear()
+            if self.stopped.is_set():
+                raise program.RunFailed("the run was stopped")
+            now = time.monotonic()
+            silence += min(now - before, LOOK)  # what takes longer here is a slow machine, and no silence of the TPP
+            before = now
+            if run.killed or run.endless is not None or now > deadline:
+                return False
+            if requests != run.requests:
+                silence, requests = 0.0, run.requests
+            silent = silence > SILENCE
+            if run.is_waited_for():
+                for redirect in run.bank.call(partial(run.act, silent=silent)):
+                    program.visit(redirect)
+                    silence = 0.0
+            elif silent and requests:
+                if run.bank.call(run.wait):
+                    silence = SILENCE / 2  # the TPP gets a moment to react
+                elif silence > OVER:
+                    return True
+        for redirect in run.bank.call(run.act):
+            program.visit(redirect)
+        return False
 
     def claims(self, run: Run) -> Claims | None:
         """What the TPP claims at its address."""
@@ -82,35 +117,3 @@ def _asked(address: str, kind: str, identity: str) -> Mapping[str, Any] | None:
         return claims.asked(address, kind, identity)
     except claims.ClaimUnreadable as problem:
         raise program.RunFailed(f"--claims: {problem}") from None
-
-
-def _drive(run: Run, ended: Future[Any], deadline: float) -> bool:
-    """Act as the customer, and move bank time while the TPP waits; returns whether the run is over before the TPP.
-
-    It also returns when the TPP is to be killed, sends for ever, or has no time left.
-    """
-    ended.add_done_callback(lambda _: run.news.set())
-    silence, requests, before = 0.0, 0, time.monotonic()
-    while not ended.done():
-        run.news.wait(LOOK)
-        run.news.clear()
-        now = time.monotonic()
-        silence += min(now - before, LOOK)  # what takes longer here is a slow machine, and no silence of the TPP
-        before = now
-        if run.killed or run.endless is not None or now > deadline:
-            return False
-        if requests != run.requests:
-            silence, requests = 0.0, run.requests
-        silent = silence > SILENCE
-        if run.is_waited_for():
-            for redirect in run.bank.call(partial(run.act, silent=silent)):
-                program.visit(redirect)
-                silence = 0.0
-        elif silent and requests:
-            if run.bank.call(run.wait):
-                silence = SILENCE / 2  # the TPP gets a moment to react
-            elif silence > OVER:
-                return True
-    for redirect in run.bank.call(run.act):
-        program.visit(redirect)
-    return False

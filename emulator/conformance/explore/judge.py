@@ -53,6 +53,9 @@ class TestedTpp(Protocol):
     def play(self, run: Run) -> Ending:
         """Let the TPP do the tasks of the run until it has ended or the run is over."""
 
+    def stop(self) -> None:
+        """End all runs, as the search is interrupted."""
+
     def claims(self, run: Run) -> Claims | None:
         """What the TPP claims; None if it has no address for that."""
 

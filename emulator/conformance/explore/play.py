@@ -480,7 +480,7 @@ def _json(exchange: Exchange) -> dict[str, Any]:
         return {}
     try:
         body = json.loads(exchange.response.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
 

@@ -127,6 +127,9 @@ class Search:
                 number, future = ahead.popleft()
                 self._consider(number, future.result())
                 report(self.progress)
+        except KeyboardInterrupt:
+            self._client.stop()
+            raise
         finally:
             self._pool.shutdown(cancel_futures=True)
 

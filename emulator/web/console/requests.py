@@ -102,10 +102,9 @@ def one(screen: Screen) -> Response:
 
 def _pretty(body: str) -> str:
     try:
-        value = json.loads(body)
-    except ValueError:
+        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
         return body
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _cause(signature: dict[str, Any] | None) -> str:

@@ -222,6 +222,7 @@ UNSENDABLE: list[tuple[str, str, dict[str, str], str]] = [
         for value in ("a\r\nb: c", "\ud800")
     ),
     ("GET", "/v1/x", {"X Test": "a"}, "'X Test' is not the name of a header"),
+    ("GET", "/v1/x", {"PSU-ID": "a", "psu-id": "b"}, "the header PSU-ID appears more than once"),
     *((method, "/v1/x", {}, "is not an HTTP method, such as GET") for method in ("", "GE T", "GÉT", "GET\r\n")),
 ]
 
@@ -311,6 +312,13 @@ def test_an_answer_reads_like_those_of_other_libraries(client: TppClient) -> Non
 def test_an_answer_shows_first_what_the_bank_said() -> None:
     refused = TppResponse(400, ResponseHeaders([("Content-Type", "application/json")]), b'{"tppMessages":[]}')
     assert repr(refused) == """TppResponse(status=400, body=b'{"tppMessages":[]}')"""
+
+
+def test_an_answer_that_is_nested_too_deeply_is_not_read() -> None:
+    answer = TppResponse(200, ResponseHeaders([]), b"[" * 50_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        answer.json()
+    assert answer.sca_redirect is None
 
 
 @pytest.mark.parametrize("tamper", TAMPERINGS)

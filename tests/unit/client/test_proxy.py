@@ -109,6 +109,19 @@ async def test_a_cookie_is_passed_on_and_not_kept_for_others(authority: Certific
     assert seen == [None, "own=1", None]
 
 
+async def test_lists_on_several_lines_go_on_as_one_and_in_their_own_spelling(authority: CertificateAuthority) -> None:
+    seen: list[list[str]] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        seen.append([value for name in ("Accept", "x-accept-fix") for value in request.headers.getall(name)])
+        return web.Response()
+
+    async with bank(answer) as target, proxy(target, authority) as address:
+        lines = b"accept: text/csv\r\nX-ACCEPT-FIX: amount-as-string\r\nx-accept-fix: links"
+        assert await asked_raw(address, b"GET /v1/x HTTP/1.1\r\n" + lines, b"")
+    assert seen == [["text/csv", "amount-as-string, links"]]
+
+
 async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
     """All that comes back for these bytes on a connection that is then at its end."""
     reader, writer = await asyncio.open_connection(*address.removeprefix("http://").split(":"))
@@ -121,6 +134,7 @@ async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
 @pytest.mark.parametrize(
     "head, body, status, message_part",
     [
+        (b"GET /v1/x HTTP/1.1\r\nPSU-ID: a\r\npsu-id: b", b"", 400, "the header PSU-ID appears more than once"),
         (
             b"GET /v1/x HTTP/1.1\r\nTPP-Redirect-URI: http://x/\xe6",
             b"",

@@ -749,6 +749,15 @@ def test_a_body_that_is_not_shown_whole_makes_no_curl_command(emulator: Living, 
     assert "curl -g" not in page.text
 
 
+@pytest.mark.parametrize("depth", [600, 5000])
+def test_a_body_that_is_nested_too_deeply_to_be_laid_out_is_shown_as_it_came(
+    emulator: Living, browser: Visitor, depth: int
+) -> None:
+    emulator.call("POST", "/v1/sandbox/customers", body="[" * depth + "]" * depth)
+    page = browser.get(f"/console/requests/{latest(browser)}")
+    assert "[" * depth in page.text
+
+
 def test_a_failed_signature_shows_both_strings_with_the_first_difference(emulator: Living, browser: Visitor) -> None:
     emulator.call("GET", "/v1/accounts?withBalance=true", tamper="without-query")
     page = browser.get(f"/console/requests/{latest(browser)}")

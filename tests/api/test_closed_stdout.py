@@ -1,0 +1,81 @@
+"""Every command whose stdout is closed, or that nobody reads, does its work and ends without an error of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from emulator.bank.bank import Bank
+from emulator.cli import main
+from tests.api.conftest import Run
+
+# What each command that needs more than its name is given; a change is refused where there is nothing to change.
+GIVEN = {
+    "tpp new": ["shop"],
+    "request": ["GET", "/v1/accounts"],
+    "explain": ["--request", "latest"],
+    "state copy": ["none", "copy"],
+    "scenario show": ["slow-bank"],
+    "scenario check": ["slow-bank"],
+    "scenario apply": ["slow-bank"],
+    "scenario play": ["slow-bank"],
+    "conformance show": ["fresh-request-id"],
+    "conformance run": ["--command", "true", "--check", "fresh-request-id"],
+    "conformance explore": ["--command", "false", "--runs", "1"],
+    "conformance replay": ["none", "--command", "true"],
+    "clock set": ["--mode", "live"],
+    "clock advance": ["1s"],
+    "payments advance": ["none"],
+    "consents revoke": ["none"],
+    "requests tail": ["--no-follow"],
+    "snapshot save": ["one"],
+    "snapshot load": ["one"],
+    "snapshot delete": ["one"],
+    "rules add": ["{}"],
+    "rules remove": ["none"],
+    "banks make": ["one"],
+    "banks delete": ["one"],
+    "generate": ["--customers", "1"],
+    "completion": ["bash"],
+}
+ENDLESS = {"serve", "proxy", "mcp", "events tail"}  # they print a READY line, or what comes
+
+
+def names(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for name in command.commands:
+            yield from names(command.commands[name], (*path, name))
+    else:
+        yield " ".join(path)
+
+
+COMMANDS = sorted({*names(main.group)} - ENDLESS)
+
+
+@pytest.mark.parametrize("stdout", ["closed", "unread"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_whose_output_goes_nowhere(
+    run: Run,
+    bank: Bank,
+    name: str,
+    stdout: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("folder"))
+    if name == "request":
+        run("tpp", "new", "demo")
+    if stdout == "closed":
+        monkeypatch.setattr(sys, "stdout", None)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+        monkeypatch.setattr(sys, "stdout", os.fdopen(writing, "w", buffering=1))
+    status, _, err = run(*name.split(), *GIVEN.get(name, []))
+    assert status in ((0, 1, 2) if stdout == "closed" else (0, 1, 2, 141))
+    assert "--debug" not in err
+    assert "Broken pipe" not in err
