@@ -101,10 +101,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
     name, wanted = call.params["name"], call.body
     fixture = chosen_fixture(wanted.fixtures)
     is_new = not call.banks.exists(name)
-
     shown: dict[str, Any] = _shown(call, name)
-
-    restored = _restored(wanted)
 
     def prepare(service: BankService, undo: ExitStack) -> None:
         # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
@@ -120,7 +117,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
         BankSpec(
             fixture=fixture,
             seed=wanted.seed,
-            restored=restored,
+            restored=_restored(wanted),
             prepare=prepare,
             report=reports_preparing(call.bank, "banks", name=name),
         ),
