@@ -26,7 +26,7 @@ from emulator.cli.failure import Failed, Refused
 from emulator.cli.options import trusted_ca, words
 from emulator.cli.sca import sca_place
 from emulator.cli.scenario import applied
-from emulator.httpsig.signing import check_sendable
+from emulator.httpsig.sendable import check_sendable
 from emulator.terminal import one_line
 
 LONGEST = 1500  # characters of a body in an answer

@@ -13,7 +13,7 @@ from emulator.api.header_matrix import BASKET_GET, BASKET_POST, COLUMNS, FORMATS
 from emulator.api.messages import Fields, HeaderPairs
 from emulator.bank.errors import BankError, Message, quoted
 from emulator.bank.formats import UUID_TEXT, composed
-from emulator.httpsig.signing import LISTS
+from emulator.httpsig.sendable import LISTS
 
 IDS = frozenset({"psu-id", "psu-corporate-id", "x-request-id"})  # compared without regard to case where they are UUIDs
 

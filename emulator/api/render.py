@@ -8,28 +8,23 @@ a body that is sent as it is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
+from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, traceparent
+from emulator.api.operation import Call
 from emulator.api.router import split_target
 from emulator.bank.errors import STATUS, BankError, Message
 from emulator.ca import AuthorityDamaged
 
 if TYPE_CHECKING:
     from emulator.api.shapes import answers, parts
-
-
-import re
-from collections.abc import Mapping
-from datetime import date
-from typing import TypeVar
-
-from emulator.api.headers import Headers
-from emulator.api.operation import Call
 
 logger = logging.getLogger(__name__)
 

@@ -28,10 +28,9 @@ from emulator.web.console.handler import Console, Logouts
 from emulator.web.console.screen import Answering
 from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
+from emulator.web.pages import my_pages, sca_pages
 from emulator.web.pages.browser import Guard
-from emulator.web.pages.my_pages import MyPages
-from emulator.web.pages.rendering import Framed, StaticFiles
-from emulator.web.pages.sca_pages import ScaPages
+from emulator.web.pages.rendering import CustomerPages, StaticFiles
 
 LOCAL = ("localhost", "127.0.0.1", "::1")  # in the TLS certificate, besides the names of --allow-host
 RECEIVER = Host("tpp.example")  # notifications of stories to this host count as delivered
@@ -143,14 +142,10 @@ def application_of(
     )
     if registry.storage.opens_default:
         control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
-
-    def framed(pages: ScaPages | MyPages) -> ServiceHandler:
-        return Framed(pages, settings.frame_ancestors) if settings.frame_ancestors else pages
-
     handlers: dict[str, ServiceHandler] = {
         "_emulator": control,
-        "sca": framed(ScaPages(guard)),
-        "my": framed(MyPages(guard)),
+        "sca": CustomerPages(guard, sca_pages.answer, settings.frame_ancestors),
+        "my": CustomerPages(guard, my_pages.answer, settings.frame_ancestors),
         "console": Console(
             guard,
             answering=asking(control.handle),

@@ -210,7 +210,7 @@ def _bank(url: str | None) -> Iterator[str]:
     if url is not None:
         yield bank_url(url)
         return
-    from emulator.cli.tested_program import LocalBanks
+    from emulator.cli.local_banks import LocalBanks
 
     with closing(LocalBanks()) as banks:
         yield banks.base

@@ -84,7 +84,7 @@ def explore(
         raise click.UsageError("--restarts needs --command")
     client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
     search = _imported()
-    from emulator.cli.tested_program import LocalBanks
+    from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore import report
     from emulator.conformance.program import RunFailed
 
@@ -142,7 +142,7 @@ def replay(
         _print_scenarios(read)
         return
     client = _client(shell, hook, claims, timeout, jobs=1, restarts=True)
-    from emulator.cli.tested_program import LocalBanks
+    from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore.judge import replay as play_again
 
     cases: list[dict[str, Any]] = []

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from emulator.cli.failure import Damaged, Failed
-from emulator.httpsig.signing import address_of
+from emulator.httpsig.sendable import address_of
 from emulator.settings import ServeSettings, data_folder, variable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from emulator.bank.errors import STATUS
 from emulator.cli.bank import ask, hint, json_value, send
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
-from emulator.httpsig.signing import check_sendable, one_line_each
+from emulator.httpsig.sendable import check_sendable, one_line_each
 from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from emulator.client.signing import HoldsKey
 from emulator.client.tpp import Options, Prepared, Tpp, TppOptions
-from emulator.httpsig.signing import check_sendable
+from emulator.httpsig.sendable import check_sendable
 
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession

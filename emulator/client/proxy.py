@@ -22,7 +22,7 @@ from aiohttp import ClientError, web
 from multidict import CIMultiDictProxy
 
 from emulator.client.clients import AsyncTppClient
-from emulator.httpsig.signing import check_sendable, one_line_each
+from emulator.httpsig.sendable import check_sendable, one_line_each
 from emulator.terminal import one_line
 
 CALLBACK = "/_proxy/callback/"

@@ -22,13 +22,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 
 from emulator.httpsig.dates import format_date, parse_date
 from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.sendable import one_line_each
 from emulator.httpsig.signing import (
     ALGORITHMS,
     CANDIDATES,
     REQUEST_TARGET,
     digest_value,
     header_text,
-    one_line_each,
     request_target,
     signature_of,
     signing_string,

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.signing import HoldsKey, Identity, real_now, signed_headers
-from emulator.httpsig.signing import address_of, one_line_each
+from emulator.httpsig.sendable import address_of, one_line_each
 
 HeaderChanges = Mapping[str, str | None]
 

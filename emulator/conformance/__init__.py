@@ -30,3 +30,6 @@ remembered is bounded, the oldest goes first: an occasion that is dropped ends a
 was given long ago counts as made up. A document that is gone when its change is read is left out. A file in `checks/`
 that cannot be read is named by the command line and leaves the other checks as they are.
 """
+
+PAGES = ("getTransactions", "getCardTransactions")
+END_OF_PAGE = 2048  # the last bytes of a page, which hold its links; the rest is not judged

@@ -10,8 +10,9 @@ from typing import Any
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
+from emulator.conformance import END_OF_PAGE, PAGES
 from emulator.conformance.check import SORTED_BY, Check
-from emulator.conformance.facts import END_OF_PAGE, PAGES, Known, Links, Observation, tuple_of
+from emulator.conformance.facts import Known, Links, Observation, tuple_of
 from emulator.conformance.machine import Belief, Machine, Record
 
 MOST_ASKED = 10_000  # SCAs whose request is remembered

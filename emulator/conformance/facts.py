@@ -26,11 +26,10 @@ from emulator.api.log import Exchange
 from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
+from emulator.conformance import END_OF_PAGE, PAGES
 from emulator.httpsig.dates import parse_date
 
 MOST_KNOWN = 50_000  # addresses, and as many ids, that are kept for a TPP
-PAGES = ("getTransactions", "getCardTransactions")
-END_OF_PAGE = 2048  # the last bytes of a page, which hold its links; the rest is not judged
 # Answers are compact (no blanks), and a search for a literal is many times faster than one for optional blanks. The
 # prefix of `links: absolute` and of named banks is left out.
 _LINKS = re.compile(r'/v1/[^"\\]+')

@@ -20,7 +20,7 @@ from emulator.bank.clock import moment, oslo_date, real_seconds
 from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.ids import prefix
 from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, PSU, SCA, TRANSACTION
-from emulator.conformance.facts import END_OF_PAGE, PAGES
+from emulator.conformance import END_OF_PAGE, PAGES
 
 if TYPE_CHECKING:
     from emulator.api.service import BankService

@@ -3,7 +3,7 @@
 The signing string has one line `name: value` for each header that the signature covers. The Digest,
 `SHA-256=<base64>` over the raw bytes, represents the body. The header Signature has parameters `key="value"`, joined
 with commas; one with values beyond ASCII is wrapped as one encoded word of RFC 2047. TPPs sign requests this way, and
-the bank its answers. Before a request is sent, an address or a header that HTTP cannot carry is refused.
+the bank its answers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -276,60 +275,3 @@ def signature_header(lines: Sequence[tuple[str, str]], *, key_id: str, key: RSAP
         signature=signature_of(text, key),
         ascii_only=text.isascii(),
     )
-
-
-_TARGET = re.compile(r"[!-~]+", re.ASCII)
-_METHOD_OR_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
-_ONE_LINE = re.compile(r"[^\r\n\x00\ud800-\udfff]*")
-
-
-def address_of(base_url: str) -> SplitResult:
-    """The parts of a bank's base address; ValueError for one that no request can be sent to."""
-    try:
-        parts = urlsplit(base_url)
-        host = (parts.hostname or "").encode("idna").decode()  # raises for labels that no name has
-        whole = parts.scheme in ("http", "https") and _TARGET.fullmatch(host) and parts.port != 0
-        usable = whole and _TARGET.fullmatch(parts.path or "/") and not (parts.query or parts.fragment)
-    except ValueError:
-        usable = None
-    if not usable:
-        raise ValueError(f"{base_url} is not the address of a bank, such as http://127.0.0.1:8080")
-    return parts
-
-
-# Lists, which may be sent as several lines (RFC 9110 5.3).
-LISTS = frozenset(
-    {
-        *("accept", "accept-charset", "accept-encoding", "accept-language", "x-accept-fix"),
-        *("cache-control", "pragma", "prefer", "if-match", "if-none-match"),
-        *("via", "forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "tracestate", "baggage"),
-    }
-)
-Value = TypeVar("Value", str, str | None)
-
-
-def one_line_each(headers: Iterable[tuple[str, Value]]) -> dict[str, Value]:
-    """The headers by name, lists joined by commas; ValueError for another one that is there twice, in any spelling."""
-    lines: dict[str, tuple[str, Value]] = {}
-    for name, value in headers:
-        lower = name.lower()
-        if lower in lines:
-            name, before = lines[lower]
-            if lower not in LISTS or not isinstance(before, str) or not isinstance(value, str):
-                raise ValueError(f"the header {name} appears more than once")
-            value = f"{before}, {value}"
-        lines[lower] = name, value
-    return dict(lines.values())
-
-
-def check_sendable(method: str, target: str, headers: Mapping[str, str]) -> None:
-    """Raise ValueError for a method, an address or a header that an HTTP request cannot contain."""
-    if not _METHOD_OR_NAME.fullmatch(method):
-        raise ValueError(f"{method!r} is not an HTTP method, such as GET")
-    if not _TARGET.fullmatch(target):
-        raise ValueError(f"an address is ASCII without blanks (write %20), not {target!r}")
-    for name, value in headers.items():
-        if not _METHOD_OR_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a header")
-        if not _ONE_LINE.fullmatch(value):
-            raise ValueError(f"the value of the header {name} must be one line of text, not {value!r}")

@@ -18,7 +18,7 @@ from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Tex
 from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
-from emulator.httpsig.signing import check_sendable
+from emulator.httpsig.sendable import check_sendable
 from emulator.scenario.transport import ReceivedAnswer, Transport
 from emulator.scenario.values import Context, either
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import SplitResult
 
 from emulator.api.messages import Request, Response, Stream
-from emulator.httpsig.signing import address_of, check_sendable
+from emulator.httpsig.sendable import address_of, check_sendable
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection

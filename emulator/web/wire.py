@@ -15,6 +15,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from operator import itemgetter
+from time import time
 from urllib.parse import urlsplit
 
 from aiohttp.hdrs import ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING
@@ -263,7 +264,7 @@ def head(answer: Response | Stream, framing: list[str]) -> bytes:
     written = "\r\n".join(lines).encode()
     if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
         raise ValueError("a header of the answer contains a control character")
-    return written + (b"" if _DATE in written else _DATE + formatdate(usegmt=True).encode()) + _SERVER
+    return written + (b"" if _DATE in written else _DATE + formatdate(time(), usegmt=True).encode()) + _SERVER
 
 
 def _packer() -> zlib._Compress:

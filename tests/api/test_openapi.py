@@ -181,6 +181,15 @@ def test_what_is_created_links_to_the_operations_on_it(for_generators: dict[str,
     assert account["getSandboxAccount"]["parameters"] == {"mockAccountId": "$response.body#/id"}
 
 
+def test_the_parameters_of_a_link_stand_in_the_order_of_its_path(described: dict[str, Any]) -> None:
+    """The same document in every process: sets of strings have another order in each."""
+    path = "/v1/{payment-service}/{payment-product}/{paymentId}/authorisations"
+    links = described["paths"][path]["post"]["responses"]["201"]["links"]
+    for one in ("getAuthorisation", "getCancellationAuthorisation"):
+        named = list(links[one]["parameters"])
+        assert named == ["authorisationId", "payment-service", "payment-product", "paymentId"]
+
+
 def test_every_header_that_is_checked_has_a_format(for_generators: dict[str, Any]) -> None:
     free = {"PSU-User-Agent", "TPP-Brand-Logging-Information", "x-accept-fix"}
     free |= {name for name in MATRIX if "Accept" in name}

@@ -17,7 +17,7 @@ import pytest
 from emulator.assemble.application import BankApplication
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
-from emulator.conformance import facts, observer
+from emulator.conformance import END_OF_PAGE, facts, observer
 from emulator.conformance.auditor import Auditor
 from emulator.conformance.check import ready
 from emulator.testing import RunningBank
@@ -216,7 +216,7 @@ def test_the_links_of_long_pages_are_known_and_their_rest_is_not_held(bank: Runn
         answer = tpp.get(address)
         pages += 1
         address = answer.json()["transactions"]["_links"].get("next", {}).get("href")
-    assert len(answer.body) > 2 * facts.END_OF_PAGE
+    assert len(answer.body) > 2 * END_OF_PAGE
     checks = {row["check"]: row for row in bank.audit()["checks"]}
     assert checks["follows-the-links-of-pages"]["passed"] == pages - 1
     assert checks["ends-at-the-last-page"]["verdict"] == "pass"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.cli.tested_program import LocalBanks
+from emulator.cli.local_banks import LocalBanks
 from emulator.conformance.explore import clients
 from emulator.conformance.explore.play import Run
 from emulator.conformance.explore.schedule import of

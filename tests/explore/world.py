@@ -8,7 +8,7 @@ from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.bank import notifications
-from emulator.cli.tested_program import LocalBanks
+from emulator.cli.local_banks import LocalBanks
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
 from emulator.conformance.explore.judge import Claims, Ending

@@ -193,3 +193,12 @@ def test_a_variable_says_what_it_holds() -> None:
     """Names such as `found` say only that something was."""
     both = {**modules("emulator"), **modules("tests")}
     assert {path: vague for path, module in both.items() if (vague := module.variables & VAGUE)} == {}
+
+
+@pytest.mark.parametrize("command", ["clock", "conformance", "requests", "scenario", "serve", "tpp"])
+def test_a_command_imports_neither_cryptography_nor_the_server_before_it_needs_them(command: str) -> None:
+    """They make up most of a start: `--help` and every command that asks a running bank would take twice as long."""
+    script = f"import sys; from emulator.cli.main import run; run([{command!r}, '--help']); "
+    script += "print([name for name in ('cryptography', 'aiohttp', 'emulator.assemble') if name in sys.modules])"
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[-1] == "[]"

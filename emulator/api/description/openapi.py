@@ -296,10 +296,10 @@ def _links(form: _Variant, forms: Sequence[_Variant], parameter: str, member: st
     own = set(_PARAMETER.findall(form.path))
     links: JsonObject = {}
     for other in forms:
-        names = set(_PARAMETER.findall(other.path))
-        if parameter not in names or not names - {parameter} <= own or other.fixed != form.fixed:
+        names = _PARAMETER.findall(other.path)
+        if parameter not in names or not {parameter, *own}.issuperset(names) or other.fixed != form.fixed:
             continue
-        known = {name: f"$request.path.{name}" for name in names - {parameter}}
+        known = {name: f"$request.path.{name}" for name in names if name != parameter}
         links[other.id] = {
             "operationId": other.id,
             "parameters": {parameter: f"$response.body#/{member}", **known},

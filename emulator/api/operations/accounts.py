@@ -153,18 +153,18 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     page = transactions.page(call.bank, account["id"], requested)
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
-    shelves: account_answers.TransactionShelves = _shelves(page, rendered)
     links = page_links(call, requested, f"/v1/accounts/{call.params['id']}", more=page.more)
     body: account_answers.Transactions = {
         "account": accounts.reference(account),
-        "transactions": {**shelves, "_links": links},
+        "transactions": _shelves(page, rendered, links),
     }
     return Reply(200, amounts(body, fix))
 
 
-def _shelves(page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any]) -> Any:
+def _shelves(page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any], links: Links) -> Any:
+    """The entries of a page, and its links."""
     shelves = (transactions.BOOKED, transactions.PENDING)
-    return {shelf: rendered(page.texts[shelf]) for shelf in shelves if shelf in page.texts}
+    return {**{shelf: rendered(page.texts[shelf]) for shelf in shelves if shelf in page.texts}, "_links": links}
 
 
 @lru_cache(maxsize=RENDERERS)
@@ -311,12 +311,10 @@ def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]
     card = accounts.find_card(call.bank, caller_of(call).resource)
     requested = window(call)
     page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
-    rendered = _card_renderer(fix)
-    shelves: account_answers.CardTransactionShelves = _shelves(page, rendered)
     links = page_links(call, requested, f"/v1/card-accounts/{call.params['id']}", more=page.more)
     body: account_answers.CardTransactions = {
         "cardAccount": _card_reference(card),
-        "cardTransactions": {**shelves, "_links": links},
+        "cardTransactions": _shelves(page, _card_renderer(fix), links),
     }
     return Reply(200, amounts(body, fix))
 

@@ -154,17 +154,11 @@ class TransactionDetails(TypedDict):
 
 
 @closed
-class TransactionShelves(TypedDict):
-    """The transactions of a page without its links."""
+class TransactionLists(TypedDict):
+    """A page of booked and pending transactions, newest first; links `next` and `previous` lead to other pages."""
 
     booked: NotRequired[list[Transaction]]
     pending: NotRequired[list[Transaction]]
-
-
-@closed
-class TransactionLists(TransactionShelves):
-    """A page of booked and pending transactions, newest first; links `next` and `previous` lead to other pages."""
-
     _links: Links
 
 
@@ -272,17 +266,11 @@ class CardTransaction(TypedDict):
 
 
 @closed
-class CardTransactionShelves(TypedDict):
-    """The card transactions of a page without its links."""
+class CardTransactionLists(TypedDict):
+    """A page of booked and pending card transactions, newest first."""
 
     booked: NotRequired[list[CardTransaction]]
     pending: NotRequired[list[CardTransaction]]
-
-
-@closed
-class CardTransactionLists(CardTransactionShelves):
-    """A page of booked and pending card transactions, newest first."""
-
     _links: Links
 
 

@@ -16,10 +16,10 @@ from emulator.bank.bank import reports_preparing
 from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
-from emulator.bank.validation import Model, Moment, Omittable, Text, one_of
+from emulator.bank.validation import Model, Moment, Omittable, Text
 from emulator.control.forms import ScenarioChoice, chosen_fixture, closed, listed, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
-from emulator.control.operations.clock import MODES
+from emulator.control.operations.clock import ClockMode
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
 from emulator.scenario import target
 from emulator.scenario.values import Settings
@@ -35,7 +35,7 @@ class NewBank(Model):
     seed: Omittable[Annotated[int, Field(ge=-SEEDS, le=SEEDS)]] = None
     settings: Settings = Field(default_factory=dict)
     now: Omittable[Moment] = Field(None, description="Bank time; dates in the fixture are relative to it.")
-    clock: Omittable[Annotated[str, one_of("mode of the clock", MODES)]] = None
+    clock: Omittable[ClockMode] = None
     tpp: Omittable[IssueTpp] = Field(None, description="A TPP to issue a new certificate to.")
 
 
@@ -101,10 +101,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
     name, wanted = call.params["name"], call.body
     fixture = chosen_fixture(wanted.fixtures)
     is_new = not call.banks.exists(name)
-
     shown: dict[str, Any] = _shown(call, name)
-
-    restored = _restored(wanted)
 
     def prepare(service: BankService, undo: ExitStack) -> None:
         # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
@@ -120,7 +117,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
         BankSpec(
             fixture=fixture,
             seed=wanted.seed,
-            restored=restored,
+            restored=_restored(wanted),
             prepare=prepare,
             report=reports_preparing(call.bank, "banks", name=name),
         ),
@@ -136,7 +133,7 @@ def _restored(wanted: NewBank) -> Restored:
     if wanted.now is not None:
         restored["now"] = stamp(wanted.now)
     if wanted.clock is not None:
-        restored["clock"] = "frozen" if wanted.clock == "frozen" else "live"
+        restored["clock"] = wanted.clock
     if wanted.settings:
         restored["settings"] = wanted.settings
     if wanted.scenario is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import ConfigDict, model_validator
 from typing_extensions import TypedDict
@@ -18,7 +18,7 @@ from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, oper
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 
-MODES = ("live", "frozen")
+ClockMode = Annotated[Mode, one_of("mode of the clock", get_args(Mode))]
 
 
 class SetClock(Model):
@@ -27,7 +27,7 @@ class SetClock(Model):
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     now: Omittable[Moment] = None
-    mode: Omittable[Annotated[str, one_of("mode of the clock", MODES)]] = None
+    mode: Omittable[ClockMode] = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -41,7 +41,7 @@ class ClockTime(TypedDict):
     """Bank time."""
 
     now: str
-    mode: Literal["live", "frozen"]
+    mode: Mode
 
 
 def _duration(value: Any) -> Duration:
@@ -78,15 +78,12 @@ def get_clock(call: ControlCall[Any]) -> Json:
 def put_clock(call: ControlCall[SetClock]) -> Work:
     """Set bank time to a later time, and its mode: live or frozen."""
     now = call.body.now
-    mode: Mode | None = None
-    if call.body.mode is not None:
-        mode = "live" if call.body.mode == "live" else "frozen"
     if now is not None and now < (standing := call.bank.clock.now()):
         if date_time(now) != date_time(standing):
             text = f"Bank time is already {date_time(standing)}; only a reset sets it back."
             raise BankError("FORMAT_ERROR", text, "now")
         now = None  # the second that the clock shows is no change, although it is a fraction earlier
-    return (yield from _moved(call, now, mode))
+    return (yield from _moved(call, now, call.body.mode))
 
 
 @operation(

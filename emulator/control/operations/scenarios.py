@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, NotRequired
 
@@ -85,8 +86,14 @@ class Played(TypedDict):
     steps: list[PlayedStep]
 
 
-_BODY = "emulator.control.forms:ScenarioBody"
-_EXAMPLE = {"name": "insufficient-funds", "parameters": {}}
+_PROBLEMS = AnswerSpec("Every problem; in YAML with line and column.")
+_with_scenario = partial(
+    operation,
+    "POST",
+    body="emulator.control.forms:ScenarioBody",
+    example={"name": "insufficient-funds", "parameters": {}},
+    yaml=True,
+)
 
 
 @operation("GET", "/scenarios", {200: AnswerSpec("The scenarios, by name.", Scenarios)}, query=(LIMIT,))
@@ -148,17 +155,7 @@ def _given(call: ControlCall[Any]) -> Generator[object, None, Scenario]:
     return (yield from in_thread(read)) if len(call.request.body) > LARGE else read()
 
 
-@operation(
-    "POST",
-    "/scenario",
-    {
-        200: AnswerSpec("What was changed.", Applied),
-        400: AnswerSpec("Every problem; in YAML with line and column."),
-    },
-    body=_BODY,
-    example=_EXAMPLE,
-    yaml=True,
-)
+@_with_scenario("/scenario", {200: AnswerSpec("What was changed.", Applied), 400: _PROBLEMS})
 def apply_scenario(call: ControlCall[Any]) -> Work:
     """Apply a scenario: its start, then its rules. One with problems changes nothing."""
     scenario = yield from _given(call)
@@ -166,17 +163,7 @@ def apply_scenario(call: ControlCall[Any]) -> Work:
     return target.apply(scenario, call.scenario_target, content)
 
 
-@operation(
-    "POST",
-    "/scenario/preview",
-    {
-        200: AnswerSpec("What would be changed.", Preview),
-        400: AnswerSpec("Every problem; in YAML with line and column."),
-    },
-    body=_BODY,
-    example=_EXAMPLE,
-    yaml=True,
-)
+@_with_scenario("/scenario/preview", {200: AnswerSpec("What would be changed.", Preview), 400: _PROBLEMS})
 def preview_scenario(call: ControlCall[Any]) -> Work:
     """Preview what applying a scenario would change and replace; nothing is changed."""
     scenario = yield from _given(call)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Request, Response
-from emulator.api.service import BankService
+from emulator.api.messages import Response
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
@@ -29,20 +28,9 @@ STEPS = ("identity", "method")
 DONE = ("approved", "half_approved", "declined", "not_signed", "stopped", "kept", "withdrawn", "logged_out")
 
 
-class MyPages:
-    """The handler for `/my` of every bank."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-
-    def handle(self, service: BankService, request: Request) -> Response:
-        """Answer with a page, a redirect after a change, or 400, 403, 404, 405."""
-        visit = Visit(request)
-        return visit.answered(self._guard, lambda: _MyVisit(service.bank, visit, self._guard).answer())
-
-    def no_bank(self, request: Request, _name: str) -> Response:
-        """Answer 404 for a bank that does not exist."""
-        return Visit(request).unknown()
+def answer(bank: Bank, visit: Visit, guard: Guard) -> Response:
+    """A page, a redirect after a change, or 400, 403, 404, 405."""
+    return _MyVisit(bank, visit, guard).answer()
 
 
 class _MyVisit:

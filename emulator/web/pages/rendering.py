@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
 from emulator.api.render import VARY, preferred_language
 from emulator.api.service import BankService
+from emulator.bank.bank import Bank
 from emulator.store import StoreUnwritable, StoreVoid
 from emulator.terminal import json_text
 from emulator.web.pages import wording
@@ -175,41 +176,6 @@ def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:
     return Response(status, [kind, ("X-Content-Type-Options", "nosniff"), *headers], text.encode())
 
 
-class CustomerPages(Protocol):
-    """A handler of pages; see `assemble.application.Pages`."""
-
-    def handle(self, service: BankService, request: Request) -> Response: ...
-
-    def no_bank(self, request: Request, name: str) -> Response: ...
-
-
-class Framed:
-    """A handler of pages that the sites `ancestors` may show in frames (`--frame-ancestors`), as test runners do.
-
-    Real banks refuse it, since a page around theirs could make the customer click on what it hides.
-    """
-
-    def __init__(self, pages: CustomerPages, ancestors: tuple[str, ...]) -> None:
-        self._pages = pages
-        self._allowed = f"frame-ancestors {' '.join(ancestors)}"
-
-    def handle(self, service: BankService, request: Request) -> Response:
-        """Answer as the pages do."""
-        return self._allow(self._pages.handle(service, request))
-
-    def no_bank(self, request: Request, name: str) -> Response:
-        """Answer as the pages do."""
-        return self._allow(self._pages.no_bank(request, name))
-
-    def _allow(self, answer: Response) -> Response:
-        headers = [
-            (name, value.replace(NOT_FRAMED, self._allowed))
-            for name, value in answer.headers
-            if name != "X-Frame-Options"  # it knows no list of sites
-        ]
-        return replace(answer, headers=headers)
-
-
 class Visit:
     """A request for a page. Its language is the one chosen on the page, else the customer's, else the browser's."""
 
@@ -290,3 +256,38 @@ class Visit:
     def unknown(self) -> Response:
         """The answer to an address that the bank does not know."""
         return self.notice(404, "unknown_title", self.say("unknown_text"))
+
+
+class CustomerPages:
+    """A handler for pages of every bank that `answer` gives; the sites `ancestors` may show them in frames
+    (`--frame-ancestors`), as test runners do.
+
+    Real banks refuse it, since a page around theirs could make the customer click on what it hides.
+    """
+
+    def __init__(
+        self, guard: Guard, answer: Callable[[Bank, Visit, Guard], Response], ancestors: tuple[str, ...] = ()
+    ) -> None:
+        self._guard = guard
+        self._answer = answer
+        self._ancestors = ancestors
+
+    def handle(self, service: BankService, request: Request) -> Response:
+        """Answer with a page, a redirect after a form, or a page that says why there is none."""
+        visit = Visit(request)
+        return self._framed(visit.answered(self._guard, lambda: self._answer(service.bank, visit, self._guard)))
+
+    def no_bank(self, request: Request, _name: str) -> Response:
+        """Answer 404 for a bank that does not exist, as for any unknown link."""
+        return self._framed(Visit(request).unknown())
+
+    def _framed(self, answer: Response) -> Response:
+        if not self._ancestors:
+            return answer
+        allowed = f"frame-ancestors {' '.join(self._ancestors)}"
+        headers = [
+            (name, value.replace(NOT_FRAMED, allowed))
+            for name, value in answer.headers
+            if name != "X-Frame-Options"  # it knows no list of sites
+        ]
+        return replace(answer, headers=headers)

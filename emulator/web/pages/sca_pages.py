@@ -11,8 +11,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from emulator.api.messages import Delivery, Request, Response
-from emulator.api.service import BankService
+from emulator.api.messages import Delivery, Response
 from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
@@ -30,39 +29,25 @@ _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
 
 
-class ScaPages:
-    """The handler for `/sca/...` of every bank."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-
-    def handle(self, service: BankService, request: Request) -> Response:
-        """Answer with a page, a redirect to the TPP, or 403, 404, 405, 410."""
-        visit = Visit(request)
-        return visit.answered(self._guard, lambda: self._answer(service.bank, visit))
-
-    def no_bank(self, request: Request, _name: str) -> Response:
-        """Answer 404 for a bank that does not exist, as for any unknown link."""
-        return Visit(request).unknown()
-
-    def _answer(self, bank: Bank, visit: Visit) -> Response:
-        document = sca.get(bank, path_below(visit.request).removeprefix("/sca/"))
-        if document is None:
-            return visit.unknown()
-        visit.customers_language(document.get("language"))
-        if not sca.is_open(document):
-            return visit.notice(410, "gone_title", visit.say("gone_text"))
-        sca_visit = _ScaVisit(bank, visit, document, self._guard.token(document["id"]))
-        if visit.request.method != "POST":
-            response = sca_visit.show()
-        else:
-            form = read_form(visit.request)
-            if not self._guard.is_token(document["id"], form.get("csrf")):
-                return visit.notice(403, "foreign_title", visit.say("forged_text"))
-            response = sca_visit.process(form)
-        if "delay" in document:
-            response.delivery = Delivery(delay=document["delay"])
-        return response
+def answer(bank: Bank, visit: Visit, guard: Guard) -> Response:
+    """A page, a redirect to the TPP, or 403, 404, 405, 410."""
+    document = sca.get(bank, path_below(visit.request).removeprefix("/sca/"))
+    if document is None:
+        return visit.unknown()
+    visit.customers_language(document.get("language"))
+    if not sca.is_open(document):
+        return visit.notice(410, "gone_title", visit.say("gone_text"))
+    sca_visit = _ScaVisit(bank, visit, document, guard.token(document["id"]))
+    if visit.request.method != "POST":
+        response = sca_visit.show()
+    else:
+        form = read_form(visit.request)
+        if not guard.is_token(document["id"], form.get("csrf")):
+            return visit.notice(403, "foreign_title", visit.say("forged_text"))
+        response = sca_visit.process(form)
+    if "delay" in document:
+        response.delivery = Delivery(delay=document["delay"])
+    return response
 
 
 class _ScaVisit:

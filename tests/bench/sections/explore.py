@@ -18,7 +18,7 @@ PAUSE = 0.02  # seconds of work of the TPP for each request
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
-    from emulator.cli.tested_program import LocalBanks
+    from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore.clients import Process
     from emulator.conformance.explore.search import Budget, Search
 

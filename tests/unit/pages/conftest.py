@@ -9,8 +9,9 @@ import pytest
 
 from emulator.bank.bank import Bank
 from emulator.client.tpp import Tpp
+from emulator.web.pages import sca_pages
 from emulator.web.pages.browser import Guard
-from emulator.web.pages.sca_pages import ScaPages
+from emulator.web.pages.rendering import CustomerPages
 from tests.postgres.remote import RemoteBanks, RemoteLiving
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.people import small_bank
@@ -29,7 +30,7 @@ def guard() -> Guard:
 
 @pytest.fixture
 def visitor(bank: Bank, guard: Guard) -> Visitor:
-    return Visitor(ScaPages(guard), types.SimpleNamespace(bank=bank))
+    return Visitor(CustomerPages(guard, sca_pages.answer), types.SimpleNamespace(bank=bank))
 
 
 @pytest.fixture

@@ -21,10 +21,9 @@ from emulator.control import openapi as control_openapi
 from emulator.settings import ServeSettings
 from emulator.web.console.handler import Console
 from emulator.web.docs.page import DocsPage
+from emulator.web.pages import my_pages, sca_pages
 from emulator.web.pages.browser import Guard
-from emulator.web.pages.my_pages import MyPages
-from emulator.web.pages.rendering import StaticFiles
-from emulator.web.pages.sca_pages import ScaPages
+from emulator.web.pages.rendering import CustomerPages, StaticFiles
 from tests.unit.pages.visitor import HOST, Visitor
 
 DEBTOR, CREDITOR = "99901000014", "99901100019"
@@ -50,8 +49,8 @@ class Living:
         self.console = Console(guard, answering=control.handle, default=lambda: self.registry.default, token=token)
         handlers: dict[str, Any] = {
             "_emulator": control,
-            "sca": ScaPages(guard),
-            "my": MyPages(guard),
+            "sca": CustomerPages(guard, sca_pages.answer),
+            "my": CustomerPages(guard, my_pages.answer),
             "console": self.console,
             "static": StaticFiles(),
             "docs": DocsPage(guard, operations=tpp_openapi.document, control=lambda: control_openapi.document("")),

@@ -10,9 +10,9 @@ from emulator.api.messages import Request
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import SCA
+from emulator.web.pages import sca_pages
 from emulator.web.pages.browser import MOST_FIELDS, Guard
-from emulator.web.pages.rendering import Framed
-from emulator.web.pages.sca_pages import ScaPages
+from emulator.web.pages.rendering import CustomerPages
 from tests.unit.pages.people import OLA, open_access
 from tests.unit.pages.visitor import Visitor
 
@@ -149,7 +149,7 @@ def test_no_page_may_be_kept_framed_sniffed_or_told_on(bank: Bank, visitor: Visi
 
 def test_only_the_sites_of_the_flag_may_show_the_customers_pages_in_frames(bank: Bank, guard: Guard) -> None:
     sites = ("http://localhost:3000", "https://shop.example")
-    visitor = Visitor(Framed(ScaPages(guard), sites), SimpleNamespace(bank=bank))
+    visitor = Visitor(CustomerPages(guard, sca_pages.answer, sites), SimpleNamespace(bank=bank))
     token = open_access(bank)
     page = visitor.get(f"/sca/{token}")
     for answer in (page, visitor.get("/sca/none"), visitor.submit(page, action="decline")):
