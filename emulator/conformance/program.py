@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 VISIT_TIMEOUT = 10.0  # seconds for an answer to the customer's browser
 OUTPUT_SHOWN = 2000  # the last characters of the output of a command
+LOOKING = 0.5  # seconds after which a signal is handled at the latest
 
 
 class RunFailed(Exception):
@@ -67,6 +68,16 @@ def started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> 
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def awaited(future: Future[T]) -> T:
+    """What a thread returns, for the main thread, which Ctrl+C ends.
+
+    The wait ends now and then: a signal that arrives just before it is handled between two instructions only.
+    """
+    while not wait([future], timeout=LOOKING).done:
+        pass
+    return future.result()
 
 
 def printed(output: IO[bytes]) -> str:

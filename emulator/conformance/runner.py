@@ -101,9 +101,10 @@ def run(
         return
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
         try:
-            yield from pool.map(outcome, checks)
+            yield from map(program.awaited, [pool.submit(outcome, check) for check in checks])
         except BaseException:  # Ctrl+C, or nobody wants the others
             plan.stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 

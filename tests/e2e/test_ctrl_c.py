@@ -66,7 +66,11 @@ def begin(*line: str, environment: dict[str, str] | None = None) -> subprocess.P
 def interrupted(command: subprocess.Popen[str]) -> tuple[int | None, str]:
     """Its status after Ctrl+C, and its stderr."""
     command.send_signal(signal.SIGINT)
-    _, err = command.communicate(timeout=PATIENCE)
+    try:
+        _, err = command.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        command.kill()
+        raise
     return command.returncode, err
 
 

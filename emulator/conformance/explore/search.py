@@ -19,7 +19,7 @@ from emulator.conformance.explore.faults import NumberedFault, Pick, PlannedFaul
 from emulator.conformance.explore.judge import Finding, RunOutcome, TestedTpp, play
 from emulator.conformance.explore.play import House
 from emulator.conformance.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
-from emulator.conformance.program import RunFailed
+from emulator.conformance.program import RunFailed, awaited
 
 AHEAD = 2  # schedules that are drawn ahead for each job
 REPEATED = 2  # times that a failure is played again
@@ -98,7 +98,7 @@ class Search:
 
     def outcome(self, schedule: FaultSchedule) -> RunOutcome:
         """The outcome of a schedule, played once."""
-        return self._begun(schedule).result()
+        return awaited(self._begun(schedule))
 
     def trial(self) -> RunOutcome:
         """A run without any fault; raises RunFailed if the TPP sends nothing, or nothing that the bank accepts."""
@@ -125,7 +125,7 @@ class Search:
                 if not ahead:
                     return self.progress
                 number, future = ahead.popleft()
-                self._consider(number, future.result())
+                self._consider(number, awaited(future))
                 report(self.progress)
         except KeyboardInterrupt:
             self._client.stop()
@@ -148,7 +148,7 @@ class Search:
     def _small(self, number: int, outcome: RunOutcome, finding: Finding) -> Breakage:
         self._tried = REPEATED
         again = [self._begin(outcome.schedule) for _ in range(REPEATED)]
-        failed = 1 + sum(any(one.what == finding.what for one in other.result().findings) for other in again)
+        failed = 1 + sum(any(one.what == finding.what for one in awaited(other).findings) for other in again)
         if failed > 1:
             outcome = self._without_parts(self._shrunk(number, finding.what) or outcome, finding.what)
         finding = next(one for one in outcome.findings if one.what == finding.what)
