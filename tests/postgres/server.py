@@ -99,7 +99,8 @@ class PostgreSQL:
         self.folder = folder
         self.data = folder / "data"
         self.port = free_port()
-        self._options = ("fsync=off", *options)
+        # a commit waits for the standby, which else looks for a server that was away only every five seconds
+        self._options = ("fsync=off", "wal_retrieve_retry_interval=100ms", *options)
         self._process: subprocess.Popen[bytes] | None = None
 
     @classmethod
