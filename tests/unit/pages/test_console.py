@@ -988,9 +988,13 @@ def test_the_conformance_report_shows_what_failed_with_its_requests_and_begins_a
     page = browser.get("/console/conformance")
     failed = page.source.partition("<h2>Failed</h2>")[2].partition("<h2>")[0]
     assert "signs-every-request" in failed
+    assert "<h2>Warnings</h2>" not in page.source
     assert re.search(r'href="[^"]*/console/requests/\d+">Request', failed)
     browser.submit(page)
-    assert "<h2>Failed</h2>" not in browser.get("/console/conformance").source
+    emulator.call("GET", "/v1/accounts/unknown")
+    source = browser.get("/console/conformance").source
+    assert "<h2>Failed</h2>" not in source
+    assert "asks-only-what-was-given" in source.partition("<h2>Warnings</h2>")[2].partition("<h2>")[0]
 
 
 def test_notifications_are_shown_with_every_attempt_also_at_their_payment(emulator: Living, browser: Visitor) -> None:
