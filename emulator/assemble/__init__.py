@@ -1,4 +1,16 @@
-"""Builds an application from settings: the only package that knows all others except the command line."""
+"""Builds an application from settings: the only package that knows all others except the command line.
+
+    composition.py, application.py    puts the parts together; passes each request to the handler of its address
+    registry.py, storage.py           the banks of a process, and where they are stored: in memory or in folders
+    turns.py                          who may change a bank when, and the fsyncs and commits between
+    notifier.py                       sends notifications
+    starting.py                       answers while documents are loaded
+    copying.py, stored_service.py     `state copy` and `state check`
+
+Banks in a shared store, which is PostgreSQL: `joining.py` starts a process, `homes.py` has the banks that are its own
+(`home_storage.py`: as the registry sees them; `handover.py`: what the next home gets), `forwarding.py` is the way to
+the others, `stored_authority.py` the TPPs of all.
+"""
 
 from __future__ import annotations
 

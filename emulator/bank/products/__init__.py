@@ -1,11 +1,12 @@
 """The payment products: each module of this package defines one `Product`; a malformed one stops the start.
 
 The body that it names is in `api/shapes/payments.py`, the rules in `bank/scheme/rules.py`, and the flow, with the table
-of its statuses, in `bank/payment/flows`. Fee, header column, example, its rows in the manual's tables
-(`python -m tests.docs.sections`) and its example answers (`python -m tests.docs.answers`) follow from the members. By
-hand there are only the rules in payments.md (members of a body, missing money, cancelling); with `verifies_payee` also
-the words of `payee_check` in `bank/settings.py` and `tests/unit/payments/test_payee.py`. The steps to add one:
-add-product.md.
+of its statuses, in `bank/payment/flows`. When it is executed (cut-off, banking days) is in `bank/scheme/execution.py`,
+which knows no product: a rule for one product is a member of `Product` that its flow passes on. Fee, header column,
+example, its rows in the manual's tables (`python -m tests.docs.sections`) and its example answers (`python -m
+tests.docs.answers`) follow from the members. By hand there are only the rules in payments.md (members of a body,
+missing money, cancelling); with `verifies_payee` also the words of `payee_check` in `bank/settings.py` and
+`tests/unit/payments/test_payee.py`. The steps to add one: add-product.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A process makes or migrates them at its start. All names are qualified with the schema, so that nothing depends on the
 session. A new version is `VERSION`, `TABLES`, a row of `STEPS`, and a dump of the old tables beside
 `tests/postgres/test_layouts.py`; `state copy` writes the row of a bank in `assemble/stored_service.py`.
+Else it is read and written in `leases.py`, `log.py`, whose statements that delete or replace a bank name the columns to
+clear, and `assemble/homes.py`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 Pages read the bank directly. Every change is a request to the control interface, as from any other client, except
 ending a session, for which that interface has no operation.
 
-A page is a function in a module here, a row of `PAGES` in `routes.py`, a template in `templates/console`, and a place
-in `NAVIGATION` (`screen.py`). A form is a row of `ACTIONS`, and what it has done is said in `DONE` (`screen.py`). The
-tests are `tests/unit/pages/test_console.py` and `tests/e2e`, which open what is in `NAVIGATION`. `python -m
-tests.docs.screenshots` takes the pictures of the manual, which show it, too.
+A page is a function in a module here, a row of `PAGES` in `routes.py`, a template in `templates/console` (`{% set here
+= "NAME" %}` is its name in the navigation), and a place in `NAVIGATION` (`screen.py`). A form is a row of `ACTIONS`,
+and what it has done is said in `DONE` (`screen.py`). The tests are `tests/unit/pages/test_console.py` and `tests/e2e`,
+which open what is in `NAVIGATION`. `python -m tests.docs.screenshots` takes the pictures of the manual, which show it,
+too.
 """
