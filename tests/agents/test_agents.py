@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -208,6 +212,35 @@ async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
         socket.create_connection((address.hostname, address.port)).close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((address.hostname, address.port))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_client_that_is_run_ends_with_the_server(tmp_path: Path, number: int) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    client = f"sh -c 'exec 3> {begun}; echo begun >&3; exec sleep 600'"
+    arguments = {"command": client, "checks": ["fresh-request-id"]}
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    with banks() as begin:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        at = ("--url", begin(seed=1).url)
+        with subprocess.Popen([*SERVE, *at], env={**ALONE, "TMPDIR": str(tmp_path)}, **pipes) as server:
+
+            def say(method: str, parameters: dict[str, Any], **call: int) -> None:
+                print(json.dumps({"jsonrpc": "2.0", "method": method, "params": parameters, **call}), file=server.stdin)
+                server.stdin.flush()
+
+            say("initialize", about, id=1)
+            server.stdout.readline()
+            say("notifications/initialized", {})
+            say("tools/call", {"name": "run_checks", "arguments": arguments}, id=2)
+            with begun.open() as pipe:
+                assert pipe.readline() == "begun\n"
+                server.send_signal(number)
+                assert server.wait(60) == 0
+                assert select.select([pipe], [], [], 60)[0], "the client is still there"
+                assert pipe.read() == ""
+    assert [*tmp_path.iterdir()] == [begun]
 
 
 async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
