@@ -61,10 +61,14 @@ class Desk:
 
     def close(self) -> None:
         """Stop the programs that run, and the banks that were started; delete their certificates."""
-        self._ending.set()
+        self.stop()
         for ended in [*self._runs]:
             ended.wait(STOPPING)
         self._undo.close()
+
+    def stop(self) -> None:
+        """Have the programs end that run; no other one is started."""
+        self._ending.set()
 
     @contextmanager
     def running(self) -> Iterator[Event]:

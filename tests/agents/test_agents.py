@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -262,6 +263,32 @@ async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
         finally:
             process.terminate()
         assert process.wait(10) == 0
+
+
+async def test_over_http_a_client_that_is_run_ends_with_the_server_too(tmp_path: Path) -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    client = f"sh -c 'exec 3> {begun}; echo begun >&3; exec sleep 600'"
+
+    def ended() -> str:
+        with begun.open() as pipe:
+            assert pipe.readline() == "begun\n"
+            server.terminate()
+            assert select.select([pipe], [], [], 20)[0], "the client is still there"
+            return pipe.read()
+
+    with banks() as begin:
+        at = ("--http", "0", "--url", begin(seed=1).url, "--command", client)
+        with subprocess.Popen([*SERVE, *at], env=ALONE, stdout=subprocess.PIPE, text=True) as server:
+            url = server.stdout.readline().removeprefix("READY ").strip()
+            async with Client(streamable_http_client(url)) as ask:
+                asked = asyncio.create_task(ask.call_tool("run_checks", {"checks": ["fresh-request-id"]}))
+                assert await asyncio.to_thread(ended) == ""
+                assert (await asked).content[0].text == "the server ends"
+            assert server.wait(60) == 0
 
 
 @pytest.mark.parametrize(
