@@ -6,7 +6,6 @@ The folder belongs to the process, as names are read where no bank is known: by 
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -36,7 +35,14 @@ def own(name: Name) -> dict[str, Path]:
 
 def same_names(data: Path) -> list[tuple[Path, Path]]:
     """The files of a team's own folder that have the same name, but for how they end."""
-    return [pair for name in NAMES for pair in pairwise(_in(data / name)) if pair[0].stem == pair[1].stem]
+    there = [path for name in NAMES for path in _in(data / name) if path.suffix == ".yaml"]
+    return [(path, other) for path in there if (other := twin(path)) is not None]
+
+
+def twin(path: Path) -> Path | None:
+    """The other file with the name of this one."""
+    other = path.with_suffix(".yaml" if path.suffix == ".yml" else ".yml")
+    return other if other.exists() else None
 
 
 def _in(there: Path) -> list[Path]:

@@ -54,7 +54,14 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
             serve_stdio(server)
             return
         try:
-            serve_http(server, host, port, token=control_token(), listening=lambda address: ready([address]))
+            serve_http(
+                server,
+                host,
+                port,
+                token=control_token(),
+                listening=lambda address: ready([address]),
+                ending=desk.stop,
+            )
         except OSError as error:
             raise Failed(f"--http {http}: {error.strerror or error}", page=PAGE) from error
 

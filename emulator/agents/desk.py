@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -27,6 +28,7 @@ from emulator.scenario.transport import ReceivedAnswer, Running, TransportFailed
 if TYPE_CHECKING:
     from emulator.testing import BankOptions
 
+STOPPING = 5.0  # seconds in which a program and what belongs to it are gone
 ANSWER_TIMEOUT = 65.0  # seconds; a scripted delay of a minute is still seen
 AGENT = "agent"  # the TPP that signs unless another one is named
 RECENT = 20  # requests of the log among which the one just sent is looked for
@@ -50,14 +52,34 @@ class Desk:
         self._undo = ExitStack()
         self._folder: Path | None = None
         self._signers: dict[tuple[str, str], Signer] = {}
+        self._ending = Event()
+        self._runs: list[Event] = []
         self.runs_commands = context.params.get("http") is None
         self.own_command: str | None = context.params.get("shell")
         with self.at_work():
             self.url = bank_url(context.params.get("url"))
 
     def close(self) -> None:
-        """Stop the banks that were started and delete their certificates."""
+        """Stop the programs that run, and the banks that were started; delete their certificates."""
+        self.stop()
+        for ended in [*self._runs]:
+            ended.wait(STOPPING)
         self._undo.close()
+
+    def stop(self) -> None:
+        """Have the programs end that run; no other one is started."""
+        self._ending.set()
+
+    @contextmanager
+    def running(self) -> Iterator[Event]:
+        """The block in which programs run: it has to end when the Event is set, and `close` waits for its end."""
+        ended = Event()
+        self._runs.append(ended)
+        try:
+            yield self._ending
+        finally:
+            self._runs.remove(ended)
+            ended.set()
 
     @contextmanager
     def at_work(self) -> Iterator[None]:

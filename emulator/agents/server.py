@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Collection
 from functools import wraps
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -115,10 +116,31 @@ class _WithToken:
         await self._app(scope, receive, send)
 
 
+class _HttpServer(uvicorn.Server):
+    """Calls `ending` at a signal, before it waits for the answers that are under way."""
+
+    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ending = ending
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._ending()
+        super().handle_exit(sig, frame)
+
+
 def serve_http(
-    server: BankServer, host: str, port: int, *, token: str | None, listening: Callable[[str], None]
+    server: BankServer,
+    host: str,
+    port: int,
+    *,
+    token: str | None,
+    listening: Callable[[str], None],
+    ending: Callable[[], None],
 ) -> None:
-    """Serve streamable HTTP until SIGTERM or SIGINT; `listening` is called with the address. Raises OSError."""
+    """Serve streamable HTTP until SIGTERM or SIGINT, which call `ending`; `listening` is called with the address.
+
+    Raises OSError.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as bound:
         app: ASGIApp = server.streamable_http_app(host=host, streamable_http_path=PATH)
@@ -128,4 +150,5 @@ def serve_http(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)  # uvicorn raises what ended it once more: the end is orderly
         listening(f"http://{name}:{bound.getsockname()[1]}{PATH}")
-        uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on")).run(sockets=[bound])
+        config = uvicorn.Config(app, log_level="error", lifespan="on")
+        _HttpServer(config, ending).run(sockets=[bound])

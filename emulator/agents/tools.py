@@ -436,19 +436,22 @@ class Tools:
             raise Failed(f"there is no program that can be run in the command {command!r}")
         if hook is not None and not hook.startswith(("http://", "https://")):
             raise Failed("hook takes an http or https address")
-        plan = Plan(command, hook, None, CHECK_TIMEOUT)
         asked = chosen(tuple(checks or ()), (group,) if group else ())
         lines = []
         outcomes = []
         try:
-            for outcome in run(asked, self._desk.url, plan, token=control_token(), ca=trusted_ca()):
-                outcomes.append(outcome)
-                number = len(outcomes)
-                from_thread.run(context.report_progress, number, len(asked), outcome.row["check"])
-                if outcome.row["verdict"] in ("fail", "warn") or outcome.problems:
-                    lines += [*self._judged(outcome.row), *(f"  {problem}" for problem in outcome.problems)]
-                else:
-                    lines.append(f"{outcome.row['verdict']} {outcome.row['check']}")
+            with self._desk.running() as stopped:
+                plan = Plan(command, hook, None, CHECK_TIMEOUT, stopped=stopped)
+                for outcome in run(asked, self._desk.url, plan, token=control_token(), ca=trusted_ca()):
+                    if stopped.is_set():
+                        raise Failed("the server ends")  # before the thread waits for the loop, which is ending
+                    outcomes.append(outcome)
+                    number = len(outcomes)
+                    from_thread.run(context.report_progress, number, len(asked), outcome.row["check"])
+                    if outcome.row["verdict"] in ("fail", "warn") or outcome.problems:
+                        lines += [*self._judged(outcome.row), *(f"  {problem}" for problem in outcome.problems)]
+                    else:
+                        lines.append(f"{outcome.row['verdict']} {outcome.row['check']}")
         except RunFailed as failed:
             raise Failed(str(failed)) from failed
         if (silent := silence(outcomes)) is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from emulator.assemble.homes import LOST, NOWHERE, Homes
-from emulator.assemble.storage import New, Storage
+from emulator.assemble.storage import New, Owed, Storage
+from emulator.assemble.stored_authority import Pending
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
@@ -100,15 +102,18 @@ class HomeStorage(Storage):
         super().__init__()
         self._homes = homes
 
-    def owed(self) -> Awaitable[None] | None:
+    def owed(self) -> Owed | None:
         """The storing of TPPs that were issued; it is taken on now, as another task stores what is pending, too."""
         authority = self._homes.authority
-        return self._issued(authority.keep(self._homes.server.rows)) if authority.pending else None
+        return partial(self._issued, authority.take_pending()) if authority.pending else None
 
-    @staticmethod
-    async def _issued(issue: Awaitable[None]) -> None:
+    async def _issued(self, pending: Pending, stored: bool) -> None:
+        authority = self._homes.authority
+        if not stored:
+            authority.withdraw(pending)
+            return
         try:
-            await issue
+            await authority.keep_these(pending, self._homes.server.rows)
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:

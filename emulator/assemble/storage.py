@@ -36,6 +36,12 @@ from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 New = tuple[Documents, Callable[[], None]]
 """The documents of a new bank, and what puts it in its place."""
 
+Owed = Callable[[bool], Awaitable[None]]
+"""What is stored besides the changes of a request; called with whether these are stored, or it goes with them.
+
+BankError for a request that is refused in the end, StoreUnwritable if it cannot be done.
+"""
+
 _TEMPORARY = re.compile(r"\.(?:new|deleted|replaced-(?P<name>.+))-[0-9a-f]{12}")
 
 
@@ -88,11 +94,8 @@ class Storage:
         """The snapshots of a bank."""
         return Snapshots()
 
-    def owed(self) -> Awaitable[None] | None:
-        """What the answer to the request that was just handled waits for besides its changes, if it `confirms`.
-
-        It raises BankError for a request that is refused in the end, StoreUnwritable if it cannot be done.
-        """
+    def owed(self) -> Owed | None:
+        """What the answer to the request that was just handled waits for besides its changes, if it `confirms`."""
         return None
 
     def sweep(self) -> None:

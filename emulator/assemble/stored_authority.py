@@ -113,20 +113,31 @@ class StoredAuthority(CertificateAuthority):
 
         What could not be stored was not issued.
         """
-        pending, self.pending = self.pending, {}
-        return self._kept(pending, rows)
+        return self.keep_these(self.take_pending(), rows)
 
-    async def _kept(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
-        for (kind, name), (files, replace) in pending.items():
-            try:
+    def take_pending(self) -> Pending:
+        """What is pending, for `keep_these` or `withdraw`; nobody else stores it."""
+        pending, self.pending = self.pending, {}
+        return pending
+
+    async def keep_these(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
+        """`keep`, for what was taken."""
+        try:
+            for (kind, name), (files, replace) in [*pending.items()]:
                 if not await rows(KEEP, kind, name, secret_of(files), replace, again=False):
                     raise TppExists(name)
-            except (StoreError, TppExists):
-                self._in_memory.pop(name, None)
-                self.version = 0  # the next refresh brings back what was replaced
-                raise
-            if kind == TPP:
-                _mirror(self._place / "tpps" / name, files)
+                del pending[kind, name]
+                if kind == TPP:
+                    _mirror(self._place / "tpps" / name, files)
+        except (StoreError, TppExists):
+            self.withdraw(pending)
+            raise
+
+    def withdraw(self, pending: Pending) -> None:
+        """Forget what was taken and not stored."""
+        for _, name in pending:
+            self._in_memory.pop(name, None)
+        self.version = 0  # the next refresh brings back what was replaced
 
     def _enter(self, name: str, files: dict[str, bytes]) -> None:
         try:

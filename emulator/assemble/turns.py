@@ -13,7 +13,8 @@ undone and its answers become 503; the changes of that bank are then written one
     StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; HANG_UP if a part is stored already
     StoreUncertain: nobody knows             HANG_UP: the connection is closed without an answer
     long work, whatever failed               its next step raises the error
-    what one request owes (`Storage.owed`)   that request alone is refused: 409, or 503
+    what one request owes (`Storage.owed`)   that request alone is refused: 409, or 503. The TPP of a new bank is not
+                                             stored without it
     work outside of a turn (`change`)        only logged
 
 With `--durability power` the end of a turn also waits for the fsync of its changes, and with `--store` for its commit;
@@ -38,6 +39,7 @@ from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
+from emulator.assemble.storage import Owed
 from emulator.bank.errors import BankError
 from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.journal_log import Abandoned
@@ -67,7 +69,7 @@ class Turns:
         self._counts = registry.counts
         self._handled: Handled = []
         self._shown: dict[Documents, None] = {}  # what answers of the turn may show, where they wait for more
-        self._owed: list[tuple[Request, Answered, Awaitable[None]]] = []
+        self._owed: list[tuple[Request, Answered, Owed, Documents | None]] = []
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
@@ -87,8 +89,9 @@ class Turns:
             if isinstance(answer, Unfinished) and answer.documents is None:
                 answer.documents = shown
             if (owed := self._registry.storage.owed()) is not None:
-                self._owed.append((request, answer, owed))
-                if not bank_of(request)[1]:  # a TPP is issued, or a login ended, whatever becomes of the bank
+                is_of_bank = bank_of(request)[1]  # the TPP of a bank that is made
+                self._owed.append((request, answer, owed, shown if is_of_bank else None))
+                if not is_of_bank:  # a TPP is issued, or a login ended, whatever becomes of the bank
                     shown = self._registry.stand_in().bank.documents
         self._handled.append((request, answer, shown))
         self.count += 1
@@ -143,7 +146,7 @@ class Turns:
     async def _lasting(
         self,
         waiting: dict[Documents, Awaitable[None]],
-        owed: Iterable[tuple[Request, Answered, Awaitable[None]]],
+        owed: Iterable[tuple[Request, Answered, Owed, Documents | None]],
         failed: dict[Documents, Exception],
         concluded: Callable[[], Exception | None],
     ) -> Exception | None:
@@ -153,9 +156,9 @@ class Turns:
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
-        for request, answer, work in owed:
+        for request, answer, work, documents in owed:
             try:
-                await work
+                await work(documents not in failed)
             except (BankError, StoreUnwritable) as error:
                 refuse(request, answer, error)
         return concluded()

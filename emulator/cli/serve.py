@@ -12,9 +12,10 @@ import logging
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.exceptions import Exit
 
 from emulator.cli import logs
 from emulator.cli.failure import Damaged, Failed
@@ -111,7 +113,11 @@ def serve(settings: ServeSettings) -> None:
 
 @contextmanager
 def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
-    """The settings with the address of the store; an embedded server runs for as long as this context."""
+    """The settings with the address of the store; an embedded server runs for as long as this context.
+
+    Also where a signal ends the start: until the web server has handlers of its own, these end both. One that comes
+    while the server is being made waits, as its folder could not be used again.
+    """
     if settings.store != EMBEDDED:
         yield settings
         return
@@ -120,11 +126,26 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
         from emulator.store.postgres.embedded import server
     except ImportError as error:
         raise Failed(f"--store: {EXTRA_NEEDED}") from error
-    try:
-        with server(settings.state / "postgresql") as url:
-            yield replace(settings, store=url)
-    except StoreUnusable as error:
-        raise Failed(f"--store: {error}") from error
+    ends: list[int] = []
+    with ExitStack() as running:
+
+        def end(*_: object) -> None:
+            running.close()
+            os._exit(0)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: ends.append(number))
+        try:
+            url = running.enter_context(server(settings.state / "postgresql"))
+        except StoreUnusable as error:
+            if ends:  # Ctrl+C ends what makes it, too
+                raise Exit(0) from error
+            raise Failed(f"--store: {error}") from error
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        if ends:
+            end()
+        yield replace(settings, store=url)
 
 
 @contextmanager

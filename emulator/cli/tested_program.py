@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import current_thread, main_thread
 from typing import Any
 
 import click
@@ -62,7 +64,12 @@ def program_options(each: str) -> Callable[[Command], Command]:
 
 
 def check_program(shell: str | None, hook: str | None, claims: str | None) -> None:
-    """Refuse a command that is no program, and addresses that are none."""
+    """Refuse a command that is no program, and addresses that are none; from then on SIGTERM ends all as Ctrl+C does.
+
+    Its default would leave the programs and the files with their keys behind.
+    """
+    if current_thread() is main_thread():  # others cannot set it
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     if shell is not None and hook is not None:
         raise click.UsageError("use --command or --hook, not both")
     if shell is not None and not (command := words(shell)):

@@ -14,7 +14,7 @@ from emulator.bank.fixtures.strict_yaml import read as read_yaml
 from emulator.bank.fixtures.strict_yaml import text_of as text_of_yaml
 from emulator.bank.formats import FILE_NAME, composed
 from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
-from emulator.packaged import files, own
+from emulator.packaged import files, own, twin
 from emulator.scenario import variables
 
 if TYPE_CHECKING:
@@ -198,6 +198,8 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
             "A scenario has the name of its file, which is 1 to 63 small letters, digits and dashes, as slow-bank.yaml."
         )
         raise ScenarioRefused(source, [Problem((), text)])
+    if (other := twin(path)) is not None:
+        raise ScenarioRefused(source, [Problem((), f"{other.name} has the same name; delete one of the two.")])
     scenario = from_text(text_of(path, source), source, values)
     if scenario.name != name:
         text = f"It has the name of its file, {name}, as lists show and apply it by that."

@@ -235,7 +235,7 @@ class RuleSet:
         self._bank = bank
         self.rules: list[_ActiveRule] = []
         self._stored: list[_ActiveRule] = []
-        self._weather: tuple[str, list[_ActiveRule]] = ("calm", [])
+        self._weather = (bank.settings.weather, self._weather_rules(bank.settings.weather))
         self._taken: tuple[Call, set[str]] | None = None
         self._named: list[tuple[str, _ActiveRule]] = []
         self._by_operation: dict[str, _OperationRules] = {}
@@ -260,12 +260,18 @@ class RuleSet:
 
     def _take_weather(self, _settings: Mapping[str, Any] | None) -> None:
         """Use the rules of the setting from now on."""
-        weather = self._bank.settings.weather
-        if weather != self._weather[0]:
-            self._weather = (weather, self._weather_rules(weather))
-            self._set(self._stored)
+        weather, before = self._bank.settings.weather, self._weather
+        if weather != before[0]:
+            self._bank.documents.undoing(lambda: self._use_weather(before))
+            self._use_weather((weather, self._weather_rules(weather)))
+
+    def _use_weather(self, weather: tuple[str, list[_ActiveRule]]) -> None:
+        self._weather = weather
+        self._set(self._stored)
 
     def _weather_rules(self, weather: str) -> list[_ActiveRule]:
+        if not WEATHER[weather]:
+            return []
         from emulator.scenario.rule import Rule
 
         at = self._bank.clock.stamp()
@@ -395,8 +401,7 @@ class RuleSet:
 
         self._bank.documents.undoing(undo)
         fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self._stored)]
-        weather = self._weather[0]
-        self._weather = (weather, self._weather_rules(weather) if weather != "calm" else [])
+        self._weather = (before[0], self._weather_rules(before[0]))
         self._known.update((active.serial, active) for active in fresh)
         self._set(fresh)
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import re
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -210,6 +215,35 @@ async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
         socket.create_connection((address.hostname, address.port))
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_client_that_is_run_ends_with_the_server(tmp_path: Path, number: int) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    client = f"sh -c 'exec 3> {begun}; echo begun >&3; exec sleep 600'"
+    arguments = {"command": client, "checks": ["fresh-request-id"]}
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    with banks() as begin:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        at = ("--url", begin(seed=1).url)
+        with subprocess.Popen([*SERVE, *at], env={**ALONE, "TMPDIR": str(tmp_path)}, **pipes) as server:
+
+            def say(method: str, parameters: dict[str, Any], **call: int) -> None:
+                print(json.dumps({"jsonrpc": "2.0", "method": method, "params": parameters, **call}), file=server.stdin)
+                server.stdin.flush()
+
+            say("initialize", about, id=1)
+            server.stdout.readline()
+            say("notifications/initialized", {})
+            say("tools/call", {"name": "run_checks", "arguments": arguments}, id=2)
+            with begun.open() as pipe:
+                assert pipe.readline() == "begun\n"
+                server.send_signal(number)
+                assert server.wait(60) == 0
+                assert select.select([pipe], [], [], 60)[0], "the client is still there"
+                assert pipe.read() == ""
+    assert [*tmp_path.iterdir()] == [begun]
+
+
 async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
@@ -229,6 +263,32 @@ async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
         finally:
             process.terminate()
         assert process.wait(10) == 0
+
+
+async def test_over_http_a_client_that_is_run_ends_with_the_server_too(tmp_path: Path) -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    client = f"sh -c 'exec 3> {begun}; echo begun >&3; exec sleep 600'"
+
+    def ended() -> str:
+        with begun.open() as pipe:
+            assert pipe.readline() == "begun\n"
+            server.terminate()
+            assert select.select([pipe], [], [], 20)[0], "the client is still there"
+            return pipe.read()
+
+    with banks() as begin:
+        at = ("--http", "0", "--url", begin(seed=1).url, "--command", client)
+        with subprocess.Popen([*SERVE, *at], env=ALONE, stdout=subprocess.PIPE, text=True) as server:
+            url = server.stdout.readline().removeprefix("READY ").strip()
+            async with Client(streamable_http_client(url)) as ask:
+                asked = asyncio.create_task(ask.call_tool("run_checks", {"checks": ["fresh-request-id"]}))
+                assert await asyncio.to_thread(ended) == ""
+                assert (await asked).content[0].text == "the server ends"
+            assert server.wait(60) == 0
 
 
 @pytest.mark.parametrize(

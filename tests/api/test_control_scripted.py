@@ -609,6 +609,13 @@ def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp:
     assert (corporate["context"], "psuCorporateId" in corporate) == ("CORPORATE", True)
 
 
+@pytest.mark.parametrize("tpp", ["PSDNO-FSA-123456", "NO:NO-1", "CN=shop,C=NO", "its own id"])
+def test_a_session_is_seeded_for_a_tpp_that_is_named_by_its_tpp_id(desk: ControlDesk, tpp: str) -> None:
+    desk.do("POST", "/tpps", {"name": "with-an-id", "organizationIdentifier": "its own id", "replace": True})
+    desk.do("POST", "/sessions", {"tpp": tpp, "nationalId": KARI})
+    assert desk.get("/consents")["consents"][0]["tpp"] == tpp
+
+
 @pytest.mark.parametrize(
     "body, path",
     [
@@ -618,6 +625,8 @@ def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp:
         ({"tpp": "demo", "nationalId": KARI, "accounts": ["NO1"]}, "accounts[0]"),
         ({"tpp": "demo", "nationalId": KARI, "agreement": "none"}, "agreement"),
         ({"tpp": 1, "nationalId": KARI}, "tpp"),
+        ({"tpp": "dem0", "nationalId": KARI}, "tpp"),
+        ({"tpp": "PSDNO", "nationalId": KARI}, "tpp"),
     ],
 )
 def test_a_session_that_cannot_be_leaves_nothing_behind(desk: ControlDesk, body: dict[str, Any], path: str) -> None:

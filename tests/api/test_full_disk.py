@@ -243,6 +243,20 @@ def test_customers_that_were_made_before_the_disk_was_full_are_told_and_stay(des
     assert len(desk.get("/people")["people"]) == 4 + 2
 
 
+def test_the_weather_that_cannot_be_changed_counts_on(
+    service: BankService, desk: ControlDesk, authority: CertificateAuthority, disk: FullDisk
+) -> None:
+    desk.do("PUT", "/settings", {"weather": "rough"})
+    tpp = DeskClient(service, authority).log_in(KARI)
+    for _ in range(3):
+        tpp.get("/v1/accounts")
+    before = desk.get("/rules")
+    assert any(rule["matched"] for rule in before["counts"])
+    disk.full = True
+    assert desk.ask("PUT", "/settings", {"weather": "calm"}).status == 503
+    assert desk.get("/rules") == before
+
+
 def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
     service: BankService, authority: CertificateAuthority, disk: FullDisk
 ) -> None:

@@ -136,6 +136,26 @@ def test_two_files_of_one_name_are_refused_by_all_who_read_them(
         assert all(f"{data / taken.partition('.')[0]}{end}" in output for end in (".yaml", ".yml"))
 
 
+@pytest.mark.parametrize(
+    ("added", "path", "body"),
+    [
+        ("fixtures/our-customers.yml", "reset", {"fixtures": "our-customers"}),
+        ("scenarios/our-outage.yaml", "scenario", {"name": "our-outage"}),
+    ],
+)
+def test_a_second_file_of_one_name_that_comes_while_the_bank_runs_is_refused(
+    data: Path, added: str, path: str, body: dict[str, Any]
+) -> None:
+    application = started(data, state=Path(), ephemeral=True)
+    (data / added).write_text(CUSTOMERS if path == "reset" else OUTAGE)
+    headers = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+    answer = application.handle(Request("POST", f"/_emulator/{path}", headers, json.dumps(body).encode()))
+    application.close()
+    assert isinstance(answer, Response)
+    [message] = json.loads(answer.body)["tppMessages"]
+    assert (answer.status, "delete one of the two" in message["text"]) == (400, True)
+
+
 def test_a_story_cannot_play_another_one(data: Path) -> None:
     """It would go on in itself for ever."""
     (data / "scenarios" / "itself.yaml").write_text(

@@ -12,8 +12,8 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
 from emulator.bank.threads import run_to_end
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, advance, approve, messages, ok
-from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
-from tests.unit.payments.world import domestic
+from tests.known_state import BULK, DOMESTIC, EVEN, KARI, PAYMENT, PERIODIC
+from tests.unit.payments.world import bulk, domestic
 
 ACCOUNTS = "/v1/sandbox/accounts"
 CARDS = "/v1/sandbox/card-accounts"
@@ -564,6 +564,36 @@ def test_a_blocked_or_deleted_account_stays_in_lists_and_refuses_payments(
     assert owner.get(f"{path}/balances").status == (200 if status == "blocked" else 404)
     listed_cards = ok(owner.get("/v1/card-accounts?withBalance=true"))["cardAccounts"]
     assert listed_cards[0]["status"] == status.lower()
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "ends"),
+    [
+        (DOMESTIC, domestic(requestedExecutionDate="2026-03-03"), ["PDNG", "ACCP", "RJCT"]),
+        (BULK, bulk("1.00", "2.00", requestedExecutionDate="2026-03-03"), ["PDNG", "ACCP", "RJCT"]),
+        (
+            PERIODIC,
+            domestic(frequency="Weekly", startDate="2026-03-03", endDate="2026-03-10"),
+            ["ACTC", "ACTC", "ACSC"],
+        ),
+    ],
+)
+def test_an_account_that_is_deleted_after_an_approval_pays_nothing(
+    kari: DeskClient, service: BankService, path: str, body: dict[str, Any], ends: list[str]
+) -> None:
+    account = next(one for one in ok(kari.get(ACCOUNTS)) if one["bban"] == body["debtorAccount"]["bban"])
+    payment = ok(kari.post(path, json=body), 201)["paymentId"]
+    approve(service, payment)
+    sent = {name: value for name, value in account.items() if name not in ("id", "_links")}
+    ok(kari.put(f"{ACCOUNTS}/{account['id']}", json={**sent, "status": "deleted"}))
+    statuses = []
+    for days in (0.5, 1, 30):
+        advance(service, days=days)
+        statuses.append(ok(kari.get(f"{path}/{payment}/status"))["transactionStatus"])
+    assert statuses == ends
+    assert not [one for one in service.bank.documents.all(TRANSACTION) if one.get("paymentId") == payment]
+    assert service.bank.find(ACCOUNT, account["id"])["reserved"] == "0.00"
+    assert balanced(service)
 
 
 @pytest.mark.parametrize("status", ["blocked", "Deleted"])

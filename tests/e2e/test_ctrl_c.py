@@ -1,4 +1,7 @@
-"""Ctrl+C ends a command at once and quietly, with all that it has started (command-line.md#exit-status)."""
+"""Ctrl+C ends a command at once and quietly, with all that it has started (command-line.md#exit-status).
+
+SIGTERM does the same where it runs programs.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +66,9 @@ def begin(*line: str, environment: dict[str, str] | None = None) -> subprocess.P
     return subprocess.Popen([sys.executable, "-m", "emulator", *line], text=True, env=environment, **pipes)
 
 
-def interrupted(command: subprocess.Popen[str]) -> tuple[int | None, str]:
-    """Its status after Ctrl+C, and its stderr."""
-    command.send_signal(signal.SIGINT)
+def interrupted(command: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int | None, str]:
+    """Its status after Ctrl+C, or another signal, and its stderr."""
+    command.send_signal(number)
     try:
         _, err = command.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -75,17 +78,25 @@ def interrupted(command: subprocess.Popen[str]) -> tuple[int | None, str]:
 
 
 @pytest.mark.parametrize(
-    "arguments, form",
-    [(("run", "--jobs", "3"), "--command"), (("explore", "--jobs", "2"), "--command"), (("run",), "--hook")],
-    ids=["run", "explore", "hook"],
+    "arguments, form, number",
+    [
+        (("run", "--jobs", "3"), "--command", signal.SIGINT),
+        (("run",), "--command", signal.SIGTERM),
+        (("explore", "--jobs", "2"), "--command", signal.SIGINT),
+        (("explore", "--jobs", "2"), "--command", signal.SIGTERM),
+        (("run",), "--hook", signal.SIGINT),
+    ],
+    ids=["run", "run-term", "explore", "explore-term", "hook"],
 )
-def test_with_the_tpp_that_is_judged(begun: Path, hook: str, arguments: tuple[str, ...], form: str) -> None:
+def test_with_the_tpp_that_is_judged(
+    begun: Path, hook: str, arguments: tuple[str, ...], form: str, number: int
+) -> None:
     pipe = os.open(begun, os.O_RDWR)
     tpp = hook if form == "--hook" else f"sh -c 'echo $$ > {begun}; exec sleep 600'"
     line = ("conformance", *arguments, form, tpp, "--timeout", "600")
     with begin(*line) as command:
         children = {int(one) for one in read_from(pipe).split()} - {0}
-        assert interrupted(command) == (130, "\n")
+        assert interrupted(command, number) == (130, "\n")
     if select.select([pipe], [], [], 0)[0]:
         children |= {int(one) for one in read_from(pipe).split()} - {0}
     os.close(pipe)

@@ -172,6 +172,34 @@ async def test_so_many_are_sent_at_once_and_so_many_to_one_tpp() -> None:
     office.notifier.stop()
 
 
+@pytest.mark.parametrize("what", ["store", "receivers"])
+async def test_a_bank_waits_for_no_other_one(what: str) -> None:
+    """The first one's changes fail, or fill its places with receivers that do not answer."""
+    office, other = Office(), Office(Bank(memory_store(KINDS), name="other", seed=1))
+    other.bank.change_settings({"notifications": True})
+    office.services += other.services
+    change, post = office.change, office.post
+
+    async def failing(service: Any, work: Callable[[], Any]) -> Any:
+        office.failures = 1 if service.bank is office.bank and what == "store" else 0
+        return await change(service, work)
+
+    async def silent(uri: str, *rest: Any) -> DeliveryResult:
+        return await (other.post if uri == "https://p.example/" else post)(uri, *rest)
+
+    office.gate.clear()
+    sender = Notifier(lambda: iter(office.services), office.opened, change=failing, post=silent)
+    sender.start()
+    for tpp in "abcd":
+        office.queue(*(f"{tpp}-{number}" for number in range(4)), tpp=tpp)
+    await turns()
+    other.queue("p")
+    await turns()
+    assert other.posted == ["https://p.example/"]
+    assert len(office.posted) == (0 if what == "store" else notifier.MOST)
+    sender.stop()
+
+
 async def test_what_a_dead_process_was_sending_is_sent_again_at_once() -> None:
     first = Office()
     first.gate.clear()
@@ -228,21 +256,14 @@ async def test_banks_without_notifications_cost_nothing() -> None:
         office.bank.change_settings({"progression": "time"})
 
     turned_on()  # it fills caches
-    alone = calls(turned_on)
+    alone, tasks = calls(turned_on), len(asyncio.all_tasks())
     for number in range(50):
         other = Bank(memory_store(KINDS), name=f"b{number}")
         office.services.append(SimpleNamespace(bank=other, settling=lambda: iter(())))
         office.notifier.follow(office.services[-1])
-    office.opened = {service.bank.name: service for service in office.services}.get  # type: ignore[method-assign]
-
-    def look() -> None:
-        for service in office.notifier._concerned():
-            office.notifier._has_work(service)
-
-    asked = calls(look)
-    del office.services[1:]
+    await turns()
+    assert len(asyncio.all_tasks()) == tasks
     assert abs(calls(turned_on) - alone) < 10
-    assert calls(look) == asked
     office.notifier.stop()
 
 

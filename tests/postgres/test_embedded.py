@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -94,6 +95,23 @@ def test_the_server_starts_and_stops_with_the_bank_and_keeps_its_documents(folde
 def test_the_server_stops_with_the_bank_although_one_before_was_killed(folder: Path) -> None:
     with started(folder):
         pass
+    with bank(folder):
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("begun", ["PG_VERSION", "postmaster.opts"])
+def test_the_server_stops_with_a_bank_that_ends_while_it_starts(folder: Path, number: int, begun: str) -> None:
+    """While its folder is made, which could not be used again, and after that."""
+    line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = folder / "state" / "postgresql" / "postmaster.pid"
+    with subprocess.Popen(line, env=environment(folder), **pipes) as process:
+        while not (running.parent / begun).exists():
+            assert not select.select([process.stdout], [], [], 0.01)[0], process.stderr.read()
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 0
+    assert not running.exists(), "the server runs on"
     with bank(folder):
         pass
 

@@ -481,6 +481,20 @@ async def test_a_tpp_is_issued_whatever_becomes_of_the_changes_of_its_turn(
     assert "beside-a-refused-change" in names
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_bank_that_is_not_stored_has_issued_no_tpp(one: Process, two: Process, bank: str, is_new: bool) -> None:
+    """Nor replaced the key of the one there was."""
+    before = await one.control("POST", "tpps", {"name": "not-replaced", "replace": True}, bank=bank, status=201)
+    path, tpps = f"banks/{bank}" + "-new" * is_new, [{"name": "not-replaced"}, {"name": "not-issued"}]
+    async with commits_of(one, refused):
+        for tpp in tpps:
+            await one.control("PUT", path, {"fixtures": "empty", "tpp": tpp}, bank=bank, status=503)
+    for each in (one, two):
+        known = {tpp["name"]: tpp for tpp in (await each.control("GET", "tpps", bank=bank))["tpps"]}
+        assert known["not-replaced"]["certificate"] == before["certificate"]
+        assert "not-issued" not in known
+
+
 async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_taken_back(
     one: Process, two: Process, bank: str
 ) -> None:

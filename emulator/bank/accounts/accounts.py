@@ -72,6 +72,12 @@ def is_readable(bank: Bank, resource_id: str, kind: HolderKind) -> bool:
     return resource is not None and resource["status"].lower() != DELETED
 
 
+def payer(bank: Bank, account_id: str) -> Account | None:
+    """The account from which a payment is paid; None if there is none any more, or its status is `deleted`."""
+    account = bank.documents.get(ACCOUNT, account_id)
+    return None if account is None or account["status"] == DELETED else account
+
+
 def find(bank: Bank, account_id: str) -> Account:
     """The account of the sandbox with this id; BankError RESOURCE_UNKNOWN."""
     return bank.find(ACCOUNT, account_id, "mockAccountId")

@@ -34,12 +34,6 @@ def item_hold(transaction: Transaction) -> Decimal:
     return -amount if own and amount < 0 else ZERO
 
 
-def covers(bank: Bank, account_id: str, amount: Decimal) -> bool:
-    """Whether the account has `amount` to spend; a deleted account has nothing."""
-    account = bank.documents.get(ACCOUNT, account_id)
-    return account is not None and available(account) >= amount
-
-
 def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
     """Reserve `amount` on the account for a payment; a negative amount releases it."""
     account = bank.find(ACCOUNT, account_id)

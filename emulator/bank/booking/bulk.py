@@ -61,7 +61,7 @@ def as_batch(payment: Payment) -> bool:
 
 def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
     """Reserve the money of open entries, in order; returns whether any was. `whole`: all entries or none."""
-    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
+    debtor = accounts.payer(bank, payment["debtorAccountId"])
     if debtor is None:
         if force:
             close_open(payment, HELD)  # without an account it can still be advanced manually, like a single payment

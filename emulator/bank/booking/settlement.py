@@ -65,12 +65,18 @@ def funds_available(bank: Bank, payment: Payment) -> bool:
     """Whether an authorised payment is funded; for one that waits without a reservation, as of now."""
     if "held" in payment or payment["status"] not in NOT_EXECUTED:
         return payment["fundsAvailable"]
-    return ledger.covers(bank, payment["debtorAccountId"], cost(payment))
+    return covers(bank, payment)
+
+
+def covers(bank: Bank, payment: Payment) -> bool:
+    """Whether the debtor's account has the money for one execution."""
+    debtor = accounts.payer(bank, payment["debtorAccountId"])
+    return debtor is not None and ledger.available(debtor) >= cost(payment)
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
     """Reserve the payment's money and show it pending; returns whether there was enough money, or `force` is set."""
-    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
+    debtor = accounts.payer(bank, payment["debtorAccountId"])
     if debtor is None:
         return force
     needed = cost(payment)
@@ -109,9 +115,9 @@ def _debit(
     return debit, shown, date
 
 
-def settle(bank: Bank, payment: Payment, at: str, debtor: Account | None = None) -> None:
-    """Book one execution: debtor, fee, and a creditor in this bank; `debtor`: the account, if already read."""
-    debtor = debtor or bank.documents.get(ACCOUNT, payment["debtorAccountId"])
+def settle(bank: Bank, payment: Payment, at: str) -> None:
+    """Book one execution: debtor, fee, and a creditor in this bank."""
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
     if debtor is None:
         return

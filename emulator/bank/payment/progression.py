@@ -40,7 +40,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from emulator.bank.accounts import ledger
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank, DueSteps, progress_event
 from emulator.bank.clock import Mode, moment, stamp
@@ -216,7 +216,9 @@ def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> No
 
 
 def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
-    if flows.of(payment).hold(bank, payment, stamp(at), force=force):
+    # what was reserved is of no use on an account that was deleted since
+    pays = force or accounts.payer(bank, payment["debtorAccountId"]) is not None
+    if pays and flows.of(payment).hold(bank, payment, stamp(at), force=force):
         lifecycle.change(bank, payment, "ACSP", at)
     elif payment["status"] != "ACCP":
         lifecycle.change(bank, payment, "ACCP", at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NotRequired
 
@@ -12,13 +13,17 @@ from emulator.api.certificates import identity
 from emulator.api.query import QueryParameter
 from emulator.bank.customers import consents, people, sessions
 from emulator.bank.customers.consents import OwnConsent, Read
+from emulator.bank.errors import BankError
 from emulator.bank.payment import self_service
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
+from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Omittable, Text200, Text512
 from emulator.control.forms import Who, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
+# of an organizationIdentifier (ETSI EN 319 412-1) or of a subject's name
+_TPP_ID = re.compile(r"(?:PSD|VAT|NTR|[A-Z]{2}:)[A-Z]{2}-.|[^=]+=")
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
 
@@ -142,18 +147,35 @@ class Session(TypedDict):
 def seed_session(call: ControlCall[Seed]) -> Json:
     """Create a session and a consent without an SCA; accounts omitted: all accounts."""
     who = call.body
-    credentials = call.authority.find(who.tpp)
-    tpp = identity(credentials.certificate) if credentials is not None else None
+    tpp_id, tpp_name = _tpp_named(call, who.tpp)
     with call.bank.documents.transaction():
         return sessions.seed(
             call.bank,
-            tpp_id=tpp.id if tpp is not None else who.tpp,  # a tppId too, of a TPP with its own certificate
-            tpp_name=tpp.name if tpp is not None else None,
+            tpp_id=tpp_id,
+            tpp_name=tpp_name,
             national_id=who.national_id,
             context=who.context,
             agreement=who.agreement,
             accounts=who.accounts,
         )
+
+
+def _tpp_named(call: ControlCall[Seed], named: str) -> tuple[str, str | None]:
+    """The tppId of an issued TPP with its name, or as it stands that of a TPP with its own certificate; FORMAT_ERROR.
+
+    The bank learns of such a certificate with its first request only, so any text of that form is taken.
+    """
+    credentials = call.authority.find(named)
+    if credentials is not None:
+        tpp = identity(credentials.certificate)
+        return tpp.id, tpp.name
+    if not _TPP_ID.match(named):
+        issued = call.authority.tpps()
+        if named not in {identity(tpp.certificate).id for tpp in issued}:
+            text = unknown(named, [tpp.name for tpp in issued], "No TPP was issued with the name")
+            remedy = "A TPP with its own certificate is named by its tppId, such as PSDNO-FSA-123456 or CN=shop,C=NO."
+            raise BankError("FORMAT_ERROR", f"{text} {remedy}", "tpp")
+    return named, None
 
 
 @closed

@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, oslo_date, stamp
 from emulator.bank.documents import Execution, Payment
-from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment.flows import AUTHORISED, Flow, PaymentDates, Planned
 from emulator.bank.products import PERIODIC
 from emulator.bank.scheme import execution
@@ -40,7 +38,7 @@ class _Standing(Flow):
     # A standing order reserves no money: each execution checks for it.
 
     def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
-        payment["fundsAvailable"] = ledger.covers(bank, payment["debtorAccountId"], settlement.cost(payment))
+        payment["fundsAvailable"] = settlement.covers(bank, payment)
 
     def executing(self, bank: Bank, payment: Payment, at: str) -> None:
         pass
@@ -112,11 +110,9 @@ def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datet
 def execute(bank: Bank, payment: Payment, at: datetime) -> bool:
     """Book one execution, or skip it without money, and plan the next one; returns whether it was the last."""
     when = stamp(at)
-    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
-    funded = debtor is not None and ledger.available(debtor) >= settlement.cost(payment)
-    payment["fundsAvailable"] = funded
-    if funded:
-        settlement.settle(bank, payment, when, debtor)
+    payment["fundsAvailable"] = settlement.covers(bank, payment)
+    if payment["fundsAvailable"]:
+        settlement.settle(bank, payment, when)
         result: Execution = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": "ACSC"}
     else:
         result = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
