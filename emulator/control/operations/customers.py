@@ -22,8 +22,8 @@ from emulator.bank.validation import Model, Omittable, Text200, Text512
 from emulator.control.forms import Who, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
-# of an organizationIdentifier (ETSI EN 319 412-1) or of a subject's name
-_TPP_ID = re.compile(r"(?:PSD|VAT|NTR|[A-Z]{2}:)[A-Z]{2}-.|[^=]+=")
+# anything else may be a tppId: an organizationIdentifier, whatever its form, or the subject of a certificate
+_NAME = re.compile(r"[a-z][a-z0-9 ._-]*")
 MOST = 1_000_000  # a story searches all of them for the owner of an account
 
 
@@ -163,13 +163,13 @@ def seed_session(call: ControlCall[Seed]) -> Json:
 def _tpp_named(call: ControlCall[Seed], named: str) -> tuple[str, str | None]:
     """The tppId of an issued TPP with its name, or as it stands that of a TPP with its own certificate; FORMAT_ERROR.
 
-    The bank learns of such a certificate with its first request only, so any text of that form is taken.
+    The bank learns of such a certificate with its first request only: what is not written as a name is taken.
     """
     credentials = call.authority.find(named)
     if credentials is not None:
         tpp = identity(credentials.certificate)
         return tpp.id, tpp.name
-    if not _TPP_ID.match(named):
+    if _NAME.fullmatch(named):
         issued = call.authority.tpps()
         if named not in {identity(tpp.certificate).id for tpp in issued}:
             text = unknown(named, [tpp.name for tpp in issued], "No TPP was issued with the name")
