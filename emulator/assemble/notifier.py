@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -28,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 TICK = 0.25  # seconds between two checks of bank time
 MOST = 16  # notifications of a bank that are sent at the same time
-EACH = 4  # of these for one TPP, so that a receiver that never answers does not delay others
+EACH = 4  # of these to one receiver, so that one that never answers does not delay others
 PAUSE = 1.0  # seconds after a failed change: the disk may be full
 
 Result = TypeVar("Result")
@@ -145,7 +144,7 @@ class _Sender:
         self._spawn = spawn
         self.woken = asyncio.Event()  # there may be something to do
         self.rested = asyncio.Event()  # what there was to do is done, or has failed
-        self._sending: dict[str, str] = {}  # by the id of a notification in flight: its TPP
+        self._sending: dict[str, str] = {}  # by the id of a notification in flight: its receiver
         self._settled: dict[str, DeliveryResult] = {}  # answered, and not stored yet
 
     def _is_open(self) -> bool:
@@ -195,7 +194,11 @@ class _Sender:
             return False
         claimed = self.service.bank.documents.find(NOTIFICATION, state="sending")
         abandoned = any(one["id"] not in self._sending for one in claimed)
-        return abandoned or (self._is_due() and len(self._sending) < MOST)
+        return abandoned or (self._is_due() and len(self._in_flight()) < MOST)
+
+    def _in_flight(self) -> list[str]:
+        """The receivers of the notifications that are not answered yet."""
+        return [receiver for identity, receiver in self._sending.items() if identity not in self._settled]
 
     async def _serve(self) -> None:
         """Settle answered notifications, claim due ones and send them."""
@@ -209,7 +212,7 @@ class _Sender:
             del self._settled[identity], self._sending[identity]
         for notification in claimed:
             if notifications.is_claimed(self.service.bank, notification["id"]):
-                self._sending[notification["id"]] = notification["tpp"]
+                self._sending[notification["id"]] = notifications.receiver_of(notification)
                 self._spawn(self._send(notification))
 
     def _claim(self, settled: Mapping[str, DeliveryResult], pieces: Iterator[None]) -> list[Notification] | None:
@@ -226,8 +229,8 @@ class _Sender:
             notifications.release_abandoned(bank, sending=self._sending)
             if not bank.settings.notifications:
                 return []
-            in_flight = Counter(tpp for identity, tpp in self._sending.items() if identity not in settled)
-            return notifications.claim(bank, room=in_flight, most=MOST - in_flight.total(), each=EACH)
+            sending = self._in_flight()
+            return notifications.claim(bank, sending=sending, most=MOST - len(sending), each=EACH)
 
     async def _send(self, notification: Notification) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()

@@ -13,10 +13,12 @@ fails. The intervals are also in notifications.md#order-and-repetition and `test
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, later
@@ -235,20 +237,25 @@ def are_to_come(bank: Bank) -> bool:
     return unanswered or (documents.count(SUBSCRIPTION) > 0 and documents.first_key(PAYMENT, "due") is not None)
 
 
-def claim(bank: Bank, *, room: Mapping[str, int], most: int, each: int) -> list[Notification]:
-    """Claim due notifications for sending: at most `most`, and `each` per TPP.
+def receiver_of(notification: Notification) -> str:
+    """Host and port of its address."""
+    return urlsplit(notification["uri"]).netloc.lower()
 
-    `room`: the number that is already being sent, per TPP.
+
+def claim(bank: Bank, *, sending: Iterable[str] = (), most: int, each: int) -> list[Notification]:
+    """Claim due notifications for sending: at most `most`, and `each` to one receiver.
+
+    `sending`: the receivers of those that are already being sent.
     """
-    sending = dict(room)
+    busy = Counter(sending)
     claimed: list[Notification] = []
     for notification in bank.documents.range(NOTIFICATION, "due", high=bank.clock.stamp(), limit=LOOKED_AT):
-        tpp = notification["tpp"]
+        receiver = receiver_of(notification)
         if len(claimed) >= most:
             break
-        if sending.get(tpp, 0) >= each:
+        if busy[receiver] >= each:
             continue
-        sending[tpp] = sending.get(tpp, 0) + 1
+        busy[receiver] += 1
         del notification["due"]
         notification["state"] = "sending"
         bank.documents.put(NOTIFICATION, notification)
@@ -311,7 +318,7 @@ def deliver(bank: Bank) -> None:
     """Mark all due notifications as delivered; in a story there is no receiver."""
     while (due := next_due(bank)) is not None and due <= bank.clock.stamp():
         with bank.documents.transaction():
-            for notification in claim(bank, room={}, most=LOOKED_AT, each=LOOKED_AT):
+            for notification in claim(bank, most=LOOKED_AT, each=LOOKED_AT):
                 settle(bank, notification["id"], DeliveryResult(status=204))
 
 

@@ -119,7 +119,7 @@ class Plan:
     def notify(self) -> None:
         """Send what is due, as the process does beside the requests."""
         bank = self.service.bank
-        while due := notifications.claim(bank, room={}, most=1, each=1):
+        while due := notifications.claim(bank, most=1, each=1):
             (notification,) = due
             if self.shop is not None:
                 self.shop.notified(notification["body"])

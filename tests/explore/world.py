@@ -77,7 +77,7 @@ class World:
         for redirect in self.run.act(silent=silent):
             self.shop.returned(redirect)
         bank = self.run.bank.service.bank
-        while due := notifications.claim(bank, room={}, most=1, each=1):
+        while due := notifications.claim(bank, most=1, each=1):
             (notification,) = due
             self.shop.notified(notification["body"])
             notifications.settle(bank, notification["id"], notifications.DeliveryResult(status=204))

@@ -49,7 +49,7 @@ class Notifying(RuleBasedStateMachine):
 
     @rule(most=st.integers(1, 3))
     def claim(self, most: int) -> None:
-        self.sending |= {one["id"] for one in notifications.claim(self.bank, room={}, most=most, each=1)}
+        self.sending |= {one["id"] for one in notifications.claim(self.bank, most=most, each=1)}
 
     @rule(data=st.data(), taken=st.booleans(), noted=st.booleans())
     def send(self, data: st.DataObject, taken: bool, noted: bool) -> None:
@@ -93,7 +93,7 @@ class Notifying(RuleBasedStateMachine):
         """In the end everything comes, once its receiver takes it."""
         self.restart()
         for _ in range(200):
-            claimed = notifications.claim(self.bank, room={}, most=9, each=9)
+            claimed = notifications.claim(self.bank, most=9, each=9)
             for one in claimed:
                 self.taken[one["target"]].append(one["body"]["transactionStatus"])
                 notifications.settle(self.bank, one["id"], DeliveryResult(status=204))

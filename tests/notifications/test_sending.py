@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -28,8 +29,8 @@ def subscribe(bank: Bank, target: str, *, tpp: str = "a", script: tuple[str, flo
     notifications.subscribe(bank, target, "payment", tpp=tpp, uri=uri, content=("PROCESS",), script=script)
 
 
-def claim(bank: Bank, *, each: int = 100, **room: int) -> list[str]:
-    claimed = notifications.claim(bank, room=room, most=100, each=each)
+def claim(bank: Bank, *, each: int = 100, sending: Sequence[str] = ()) -> list[str]:
+    claimed = notifications.claim(bank, sending=sending, most=100, each=each)
     return [one["id"] for one in claimed]
 
 
@@ -93,7 +94,17 @@ def test_a_tpp_whose_receiver_is_slow_does_not_hold_up_others(bank: Bank) -> Non
     notifications.status_changed(bank, "quick", "ACTC")
     claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4)]
     assert [one["tpp"] for one in claimed if one is not None] == ["slow"] * 4 + ["quick"]
-    assert claim(bank, each=4, slow=4) == []
+    assert claim(bank, each=4, sending=["slow.example"] * 4) == []
+
+
+def test_a_slow_receiver_does_not_hold_up_others_of_its_tpp(bank: Bank) -> None:
+    for receiver in ("SLOW", "quick"):
+        for number in range(4):
+            uri = f"https://{receiver}.example/{number}"
+            notifications.subscribe(bank, f"{receiver}-{number}", "payment", tpp="a", uri=uri, content=("PROCESS",))
+            notifications.status_changed(bank, f"{receiver}-{number}", "ACTC")
+    claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4, sending=["slow.example"] * 4)]
+    assert [one["target"].partition("-")[0] for one in claimed if one is not None] == ["quick"] * 4
 
 
 def test_nothing_is_due_while_the_setting_is_off(bank: Bank) -> None:

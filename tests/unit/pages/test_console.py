@@ -1007,7 +1007,7 @@ def test_notifications_are_shown_with_every_attempt_also_at_their_payment(emulat
     payment = paid(emulator, browser)
     emulator.call("DELETE", f"{STRAKS}/{payment}")
     for outcome in (DeliveryResult(status=503), DeliveryResult(error="no answer within 5 s")):
-        (claimed,) = notifications.claim(bank, room={}, most=1, each=1)
+        (claimed,) = notifications.claim(bank, most=1, each=1)
         notifications.settle(bank, claimed["id"], outcome)
         bank.clock.advance(timedelta(minutes=2))
     for place in ("/console/notifications", f"/console/payments/{payment}"):
