@@ -149,7 +149,7 @@ def test_a_class_name_means_one_thing() -> None:
 
 
 def test_a_misspelt_member_of_a_document_or_an_answer_is_an_error_of_type(tmp_path: Path) -> None:
-    """Also in `get`, by the plugin `tests/typed_members.py`. What mypy has read before, in `make check`, it has kept."""
+    """Also in `get`, by the plugin `tests/typed_members.py`. What mypy has read in `make check` it has kept."""
     pytest.importorskip("mypy", reason="a library of make check")
     code = """from emulator.api.operation import Reply
 from emulator.api.shapes.answers import ScaStatus
