@@ -140,7 +140,7 @@ def faults(browser: Chrome, urls: Iterable[str]) -> dict[str, dict[str, object]]
                 browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
             seen = {
                 "complaints": complaints(browser),
-                "nameless": nameless(browser) if phone else [],
+                "nameless": nameless(browser) if phone and not number else [],
                 "wide": is_too_wide(browser),
                 "awkward": awkward(browser),
                 "axe": [] if phone else findings(browser, "main" if number else "html"),
