@@ -239,7 +239,9 @@ def _bytes(number: int) -> bytes:
 
 def _become(streams: list[int], line: list[str], environment: dict[str, str], where: str) -> None:
     """Make this process what a shell would have started."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which is ignored where the tests run under nohup
+    # Where the tests run under nohup or in the background, these are ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for own, stream in enumerate(streams):
         os.dup2(stream, own)
         os.close(stream)

@@ -9,7 +9,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +19,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.e2e.process import Served, control, served
+from tests.warm import Command
 
 PATIENCE = 60  # seconds until a test gives up
 
@@ -61,12 +61,11 @@ def read_from(descriptor: int) -> str:
     return os.read(descriptor, 65536).decode()
 
 
-def begin(*line: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-m", "emulator", *line], text=True, env=environment, **pipes)
+def begin(*line: str, environment: dict[str, str] | None = None) -> Command:
+    return Command(*line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def interrupted(command: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int | None, str]:
+def interrupted(command: Command, number: int = signal.SIGINT) -> tuple[int | None, str]:
     """Its status after Ctrl+C, or another signal, and its stderr."""
     command.send_signal(number)
     try:
