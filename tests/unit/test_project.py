@@ -97,6 +97,13 @@ def test_the_checks_have_parts_and_refuse_others() -> None:
     assert (refused.returncode, refused.stderr) == (2, usage)
 
 
+def test_the_tests_that_coverage_leaves_out_are_there() -> None:
+    for line in (ROOT / "tests" / "not_measured.txt").read_text().split():
+        path, _, name = line.partition("::")
+        assert (ROOT / path).exists(), line
+        assert not name or name in (ROOT / path).read_text(), line
+
+
 @dataclass(frozen=True)
 class Module:
     """What these tests ask of a module, which is parsed once for all of them."""
