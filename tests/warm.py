@@ -4,8 +4,9 @@
         ^                                                                          | forks
         '--------------------- the command's process id, then its status ------ keeper --forks--> command
 
-`Command` is to a test what Popen is; a shell has the `bank-emulator` of `folder()` on its PATH. Tests about a start run
-an interpreter of their own. The origin ends with the process of tests; a command goes on, as a child would.
+`Command` is to a test what Popen is; a shell has the `bank-emulator` of `folder()` on its PATH. With `program="pytest"`
+the command is a pytest, whose plugin imports the bank. Tests about a start run an interpreter of their own. The origin
+ends with the process of tests; a command goes on, as a child would.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ class Command:
         stdout: int | IO[str] | None = None,
         stderr: int | IO[str] | None = None,
         env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        program: str = "bank-emulator",
     ) -> None:
-        self.args = ["bank-emulator", *arguments]
+        self.args = [program, *arguments]
         self.returncode: int | None = None
         self.stdout, out = _end(stdout, 1)
         self.stderr, err = _end(stderr, 2)
         origin = os.path.join(folder(), "origin")
-        self._keeper = _asked(origin, arguments, dict(os.environ if env is None else env), (0, out, err))
+        environment = dict(os.environ if env is None else env)
+        self._keeper = _asked(origin, tuple(self.args), environment, (0, out, err), os.fspath(cwd or os.getcwd()))
         for pipe, end in ((self.stdout, out), (self.stderr, err)):
             if pipe is not None:
                 os.close(end)
@@ -137,13 +141,13 @@ def _rest(pipe: IO[str] | None) -> str:
 
 
 def _asked(
-    origin: str, arguments: tuple[str, ...], environment: dict[str, str], streams: tuple[int, ...]
+    origin: str, line: tuple[str, ...], environment: dict[str, str], streams: tuple[int, ...], folder: str
 ) -> socket.socket:
     """The connection to the keeper of a new command."""
     asking = socket.socket(socket.AF_UNIX)
     asking.connect(origin)
     socket.send_fds(asking, [b"+"], streams)
-    asking.sendall(json.dumps([arguments, environment, os.getcwd()]).encode() + b"\n")
+    asking.sendall(json.dumps([line, environment, folder]).encode() + b"\n")
     return asking
 
 
@@ -156,7 +160,7 @@ def _number(keeper: socket.socket) -> int:
 
 def in_shell(origin: str, *arguments: str) -> int:
     """The `bank-emulator` of a shell: signals are passed on."""
-    keeper = _asked(origin, arguments, dict(os.environ), (0, 1, 2))
+    keeper = _asked(origin, ("bank-emulator", *arguments), dict(os.environ), (0, 1, 2), os.getcwd())
     pid = _number(keeper)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: os.kill(pid, number))
@@ -213,7 +217,7 @@ def origin() -> None:
             asker, _ = listening.accept()
             _, streams, _, _ = socket.recv_fds(asker, 1, 3)
             with asker.makefile() as text:
-                arguments, environment, where = json.loads(text.readline())
+                line, environment, where = json.loads(text.readline())
             forks += 1
             pid = os.fork()
             if pid == 0:
@@ -222,7 +226,7 @@ def origin() -> None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for other in (listening, ended, ending, asker, *asking.values()):
                     other.close()
-                return _become(streams, arguments, environment, where)
+                return _become(streams, line, environment, where)
             asking[pid] = asker
             asker.sendall(_bytes(pid))
             for stream in streams:
@@ -233,16 +237,18 @@ def _bytes(number: int) -> bytes:
     return number.to_bytes(NUMBER, "big", signed=True)
 
 
-def _become(streams: list[int], arguments: list[str], environment: dict[str, str], where: str) -> None:
+def _become(streams: list[int], line: list[str], environment: dict[str, str], where: str) -> None:
     """Make this process what a shell would have started."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which is ignored where the tests run under nohup
+    # Where the tests run under nohup or in the background, these are ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for own, stream in enumerate(streams):
         os.dup2(stream, own)
         os.close(stream)
     os.chdir(where)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["bank-emulator", *arguments]
+    sys.argv = line
 
 
 def run() -> int:
@@ -251,9 +257,14 @@ def run() -> int:
         import coverage
 
         coverage.process_startup()
-    from emulator.__main__ import main
-
     try:
+        if sys.argv[0] == "pytest":
+            import pytest
+
+            sys.path.insert(0, os.getcwd())
+            return int(pytest.main(sys.argv[1:]))
+        from emulator.__main__ import main
+
         main()
     except SystemExit as ending:
         return ending.code if isinstance(ending.code, int) else 0

@@ -21,7 +21,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.cli.main import run
@@ -129,7 +129,6 @@ def tools() -> Iterator[tuple[dict[str, Any], Callable[..., Call]]]:
         yield {tool.name: tool.input_schema for tool in listed}, partial(portal.call, call)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_whatever_an_argument_is_a_tool_answers_or_refuses_in_one_line(
     tools: tuple[dict[str, Any], Callable[..., Call]], data: st.DataObject

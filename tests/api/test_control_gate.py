@@ -86,16 +86,17 @@ def test_the_token_is_asked_for_before_anything_is_told(guarded: ControlDesk) ->
     assert guarded.raw("PATCH", "/clock").status == 401
 
 
-@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded"])
-@pytest.mark.parametrize("row", [row for row in table() if row.method in ("POST", "PUT")], ids=lambda row: row.id)
-def test_a_change_needs_json(desk: ControlDesk, row: ControlOperation, content_type: str | None) -> None:
-    headers = [("Content-Type", content_type)] if content_type else []
-    path = row.path.replace("{id}", "latest").replace("{name}", "one")
+def test_a_change_needs_json(desk: ControlDesk) -> None:
     before = desk.service.bank.documents.dump()
-    response = desk.raw(row.method, path, *headers, body=b"{}")
-    assert response.status == 415
-    assert json.loads(response.body)["tppMessages"][0]["path"] == "Content-Type"
-    assert desk.service.bank.documents.dump() == before
+    for row in table():
+        if row.method in ("POST", "PUT"):
+            path = row.path.replace("{id}", "latest").replace("{name}", "one")
+            for content_type in (None, "text/plain", "application/x-www-form-urlencoded"):
+                headers = [("Content-Type", content_type)] if content_type else []
+                response = desk.raw(row.method, path, *headers, body=b"{}")
+                assert response.status == 415, row.id
+                assert json.loads(response.body)["tppMessages"][0]["path"] == "Content-Type"
+            assert desk.service.bank.documents.dump() == before, row.id
 
 
 def test_a_delete_without_a_body_needs_no_content_type(desk: ControlDesk) -> None:

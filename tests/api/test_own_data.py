@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from emulator.assemble import StartRefused, assemble, authority_for
 from emulator.assemble.application import BankApplication
 from emulator.cli import main
 from emulator.settings import ServeSettings
-from tests.e2e.process import ALONE
+from tests.e2e.process import pytest_in
 
 CUSTOMERS = """fixture: our-customers
 summary: One customer.
@@ -221,10 +219,9 @@ def test_tests_name_them(data: Path, tmp_path: Path) -> None:
         "    bank.apply('our-outage')\n"
         "    assert bank.customer().view()['name'] == 'Our Customer'\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=ALONE, check=False)
+    run = pytest_in(tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     (data / "scenarios" / "our-outage.yml").write_text("scenario: our-outage\nrule: []\n")
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=ALONE, check=False)
+    run = pytest_in(tmp_path)
     assert run.returncode == 4
     assert f"bank_data: {data}/scenarios/our-outage.yml:2:1: There is no member" in run.stderr

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from http.client import RemoteDisconnected
@@ -21,7 +19,7 @@ from emulator.conformance import END_OF_PAGE, facts, observer
 from emulator.conformance.auditor import Auditor
 from emulator.conformance.check import ready
 from emulator.testing import RunningBank
-from tests.e2e.process import ALONE, command
+from tests.e2e.process import command, pytest_in
 from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
 
 
@@ -131,8 +129,7 @@ def suite(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "def test_good(bank):\n    bank.tpp().log_in().get('/v1/accounts')\n\n"
         "def test_bad(bank):\n    bank.tpp().get('/v1/accounts', headers={'Signature': None})\n"
     )
-    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--bank-audit", *arguments]
-    return subprocess.run(run, cwd=folder, env={**os.environ, **ALONE}, check=False, capture_output=True, text=True)
+    return pytest_in(folder, "--bank-audit", *arguments)
 
 
 def test_a_run_whose_tests_pass_fails_for_a_must_and_prints_the_failures(tmp_path: Path) -> None:

@@ -77,15 +77,15 @@ def test_a_journal_cut_at_every_byte_gives_the_last_whole_change(
         assert written.journal.read_bytes() == written.data[: written.ends[whole]]
 
 
-@pytest.mark.parametrize("flip", [0x01, 0xFF])
 def test_a_flipped_byte_is_refused_or_dropped_with_the_last_record(
-    written: Written, flip: int, warnings: pytest.LogCaptureFixture
+    written: Written, warnings: pytest.LogCaptureFixture
 ) -> None:
+    """One bit of every other byte, all bits of those between: a number in the head of a record has both."""
     last = written.ends[-2]
     for offset in range(len(written.data)):
         warnings.clear()
         data = bytearray(written.data)
-        data[offset] ^= flip
+        data[offset] ^= 0xFF if offset % 2 else 0x01
         if offset < last:
             with pytest.raises(StoreDamaged) as damaged:
                 written.start_with(bytes(data))

@@ -14,7 +14,7 @@ from pathlib import Path
 from emulator import manual
 from tests import warm
 from tests.docs.sections import README, texts
-from tests.e2e.process import ALONE, served
+from tests.e2e.process import ALONE, pytest_in, served
 from tests.ports import free_port
 
 INDENTED = re.compile(r"(?:^(?: {4}.*)?\n)+", re.MULTILINE)
@@ -40,8 +40,7 @@ def test_every_test_that_is_shown_passes(tmp_path: Path) -> None:
     assert len(shown) > 5
     for number, block in enumerate(shown):
         (tmp_path / f"test_{number}.py").write_text(block)
-    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--bank-audit", "audit.json"]
-    ended = subprocess.run(run, cwd=tmp_path, env=environment(), check=False, capture_output=True, text=True)
+    ended = pytest_in(tmp_path, "--bank-audit", "audit.json")
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

@@ -211,7 +211,8 @@ def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, brow
 
 def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPages, browser: Chrome) -> None:
     def shows(text: str) -> None:
-        wait(browser).until(lambda window: text in window.find_element(By.TAG_NAME, "main").text, text)
+        shown = "return document.querySelector('main').innerText"
+        wait(browser).until(lambda window: text in window.execute_script(shown), text)
 
     def opened(page: str) -> None:
         browser.get(f"{served.url}/console{page}")

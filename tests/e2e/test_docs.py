@@ -18,7 +18,6 @@ PAGES = (
     "/docs/tutorials/first-payment",
     "/docs/how-to/sign-java",
     "/docs/reference/payment-statuses",
-    "/docs/reference/settings",
     "/docs/explanation/architecture",
     "/docs/operations",
     "/docs/operations/createPayment",

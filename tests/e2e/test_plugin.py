@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import stat
 import subprocess
@@ -26,7 +25,7 @@ from emulator.client import Identity, TppClient
 from emulator.scenario.loader import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks
 from emulator.testing.running import UnmatchedRule
-from tests.e2e.process import ALONE
+from tests.e2e.process import pytest_in
 from tests.known_state import DOMESTIC, EVEN, KARI, SIRI
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
@@ -420,13 +419,6 @@ def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
     for path in ("/_emulator/payments", "/console", "/openapi.json", "/ready"):
         with urllib.request.urlopen(bank.url + path, timeout=10) as answer:
             assert answer.status == 200
-
-
-def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """A run of its own in a project."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    environment = {**os.environ, **ALONE}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
 
 
 def test_the_example_project_passes_side_by_side(tmp_path: Path) -> None:

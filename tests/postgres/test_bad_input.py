@@ -23,6 +23,7 @@ from emulator.store.postgres.connection import unusable
 from tests.postgres.cluster import Node, ask, control, eventually
 from tests.postgres.process import HEADERS, Process
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL, own_folder
+from tests.warm import Command
 
 SCHEMA = "bank_emulator"
 FULL = """
@@ -231,13 +232,19 @@ def test_the_command_ends_with_one_line_and_its_status(
     assert serve(tmp_path, "--store", store_url) == (3, "restore the tables from a backup of PostgreSQL")
 
 
-def serve(folder: Path, *arguments: str, program: tuple[str, ...] = ("-m", "emulator")) -> tuple[int, str]:
+def serve(folder: Path, *arguments: str, program: tuple[str, ...] = ()) -> tuple[int, str]:
     """The exit status of `serve`, and what helps: the end of the one line that it says on stderr."""
-    command = [sys.executable, *program, "serve", "--port", "0", "--state", str(folder / "state"), *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith("bank-emulator: --store: ")
-    return ended.returncode, line.rpartition(": ")[2].partition(" (")[0]
+    line = ("serve", "--port", "0", "--state", str(folder / "state"), *arguments)
+    if program:
+        ended = subprocess.run([sys.executable, *program, *line], capture_output=True, text=True, timeout=60)
+        status, err = ended.returncode, ended.stderr
+    else:
+        with Command(*line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+            _, err = command.communicate(timeout=60)
+            status = command.wait()
+    (text,) = err.splitlines()
+    assert text.startswith("bank-emulator: --store: ")
+    return status, text.rpartition(": ")[2].partition(" (")[0]
 
 
 @pytest.mark.parametrize(
