@@ -18,6 +18,7 @@ PAGES = (
     "/docs/tutorials/first-payment",
     "/docs/how-to/sign-java",
     "/docs/reference/payment-statuses",
+    "/docs/reference/settings",
     "/docs/explanation/architecture",
     "/docs/operations",
     "/docs/operations/createPayment",
