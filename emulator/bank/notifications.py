@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from emulator.bank.bank import Bank
@@ -237,25 +237,33 @@ def are_to_come(bank: Bank) -> bool:
     return unanswered or (documents.count(SUBSCRIPTION) > 0 and documents.first_key(PAYMENT, "due") is not None)
 
 
-def receiver_of(notification: Notification) -> str:
-    """Host and port of its address."""
-    return urlsplit(notification["uri"]).netloc.lower()
+class Route(NamedTuple):
+    """From whom to whom a notification goes: the TPP, and host and port of its address."""
+
+    tpp: str
+    receiver: str
 
 
-def claim(bank: Bank, *, sending: Iterable[str] = (), most: int, each: int) -> list[Notification]:
-    """Claim due notifications for sending: at most `most`, and `each` to one receiver.
+def route_of(notification: Notification) -> Route:
+    return Route(notification["tpp"], urlsplit(notification["uri"]).netloc.lower())
 
-    `sending`: the receivers of those that are already being sent.
+
+def claim(bank: Bank, *, sending: Iterable[Route] = (), most: int, each: int) -> list[Notification]:
+    """Claim due notifications for sending: at most `most`, `each` to one receiver, and twice as many of one TPP.
+
+    `sending`: the routes of those that are already being sent.
     """
-    busy = Counter(sending)
+    routes = list(sending)
+    tpps, receivers = Counter(route.tpp for route in routes), Counter(route.receiver for route in routes)
     claimed: list[Notification] = []
     for notification in bank.documents.range(NOTIFICATION, "due", high=bank.clock.stamp(), limit=LOOKED_AT):
-        receiver = receiver_of(notification)
+        tpp, receiver = route_of(notification)
         if len(claimed) >= most:
             break
-        if busy[receiver] >= each:
+        if receivers[receiver] >= each or tpps[tpp] >= 2 * each:
             continue
-        busy[receiver] += 1
+        tpps[tpp] += 1
+        receivers[receiver] += 1
         del notification["due"]
         notification["state"] = "sending"
         bank.documents.put(NOTIFICATION, notification)
