@@ -36,7 +36,7 @@ GAPS = tuple(
 MOST_FINISHED = 1_000  # delivered, failed or dropped notifications that stay visible
 PASSING_KEPT = 5_000  # subscriptions for consents that are not granted yet
 HELD = timedelta(hours=1)  # how long a notification waits for the next one to be sent first (effect reordered)
-LOOKED_AT = 512  # the most due notifications that are examined when some are claimed
+LOOKED_AT = 512  # due notifications that are read together when some are claimed
 
 Resource = Literal["payment", "basket", "consent"]
 _LAST: Mapping[Resource, frozenset[str]] = {
@@ -256,19 +256,24 @@ def claim(bank: Bank, *, sending: Iterable[Route] = (), most: int, each: int) ->
     routes = list(sending)
     tpps, receivers = Counter(route.tpp for route in routes), Counter(route.receiver for route in routes)
     claimed: list[Notification] = []
-    for notification in bank.documents.range(NOTIFICATION, "due", high=bank.clock.stamp(), limit=LOOKED_AT):
-        tpp, receiver = route_of(notification)
-        if len(claimed) >= most:
-            break
-        if receivers[receiver] >= each or tpps[tpp] >= 2 * each:
-            continue
-        tpps[tpp] += 1
-        receivers[receiver] += 1
-        del notification["due"]
-        notification["state"] = "sending"
-        bank.documents.put(NOTIFICATION, notification)
-        _publish(bank, notification)
-        claimed.append(notification)
+    now, passed = bank.clock.stamp(), 0
+    while len(claimed) < most and (
+        due := bank.documents.range(NOTIFICATION, "due", high=now, offset=passed, limit=LOOKED_AT)
+    ):
+        for notification in due:
+            tpp, receiver = route_of(notification)
+            if len(claimed) >= most:
+                break
+            if receivers[receiver] >= each or tpps[tpp] >= 2 * each:
+                passed += 1
+                continue
+            tpps[tpp] += 1
+            receivers[receiver] += 1
+            del notification["due"]
+            notification["state"] = "sending"
+            bank.documents.put(NOTIFICATION, notification)
+            _publish(bank, notification)
+            claimed.append(notification)
     return claimed
 
 
