@@ -121,7 +121,9 @@ class NotificationClient:
         except aiohttp.ServerDisconnectedError:
             return DeliveryResult(error="the connection was closed before the answer was complete")
         except aiohttp.ClientResponseError as error:  # its own text begins with a status, which nobody has sent
-            return DeliveryResult(error=f"the answer is not HTTP: {_short(Exception(error.message))}")
+            return DeliveryResult(
+                error=f"the answer cannot be read: {_short(Exception(error.message or 'no HTTP')).rstrip(':')}"
+            )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return DeliveryResult(error=_short(error))
 
