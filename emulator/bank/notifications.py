@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from emulator.bank.bank import Bank
@@ -36,7 +36,7 @@ GAPS = tuple(
 MOST_FINISHED = 1_000  # delivered, failed or dropped notifications that stay visible
 PASSING_KEPT = 5_000  # subscriptions for consents that are not granted yet
 HELD = timedelta(hours=1)  # how long a notification waits for the next one to be sent first (effect reordered)
-LOOKED_AT = 512  # the most due notifications that are examined when some are claimed
+LOOKED_AT = 512  # due notifications that are read together when some are claimed
 
 Resource = Literal["payment", "basket", "consent"]
 _LAST: Mapping[Resource, frozenset[str]] = {
@@ -237,30 +237,43 @@ def are_to_come(bank: Bank) -> bool:
     return unanswered or (documents.count(SUBSCRIPTION) > 0 and documents.first_key(PAYMENT, "due") is not None)
 
 
-def receiver_of(notification: Notification) -> str:
-    """Host and port of its address."""
-    return urlsplit(notification["uri"]).netloc.lower()
+class Route(NamedTuple):
+    """From whom to whom a notification goes: the TPP, and host and port of its address."""
+
+    tpp: str
+    receiver: str
 
 
-def claim(bank: Bank, *, sending: Iterable[str] = (), most: int, each: int) -> list[Notification]:
-    """Claim due notifications for sending: at most `most`, and `each` to one receiver.
+def route_of(notification: Notification) -> Route:
+    return Route(notification["tpp"], urlsplit(notification["uri"]).netloc.lower())
 
-    `sending`: the receivers of those that are already being sent.
+
+def claim(bank: Bank, *, sending: Iterable[Route] = (), most: int, each: int) -> list[Notification]:
+    """Claim due notifications for sending: at most `most`, `each` to one receiver, and twice as many of one TPP.
+
+    `sending`: the routes of those that are already being sent.
     """
-    busy = Counter(sending)
+    routes = list(sending)
+    tpps, receivers = Counter(route.tpp for route in routes), Counter(route.receiver for route in routes)
     claimed: list[Notification] = []
-    for notification in bank.documents.range(NOTIFICATION, "due", high=bank.clock.stamp(), limit=LOOKED_AT):
-        receiver = receiver_of(notification)
-        if len(claimed) >= most:
-            break
-        if busy[receiver] >= each:
-            continue
-        busy[receiver] += 1
-        del notification["due"]
-        notification["state"] = "sending"
-        bank.documents.put(NOTIFICATION, notification)
-        _publish(bank, notification)
-        claimed.append(notification)
+    now, passed = bank.clock.stamp(), 0
+    while len(claimed) < most and (
+        due := bank.documents.range(NOTIFICATION, "due", high=now, offset=passed, limit=LOOKED_AT)
+    ):
+        for notification in due:
+            tpp, receiver = route_of(notification)
+            if len(claimed) >= most:
+                break
+            if receivers[receiver] >= each or tpps[tpp] >= 2 * each:
+                passed += 1
+                continue
+            tpps[tpp] += 1
+            receivers[receiver] += 1
+            del notification["due"]
+            notification["state"] = "sending"
+            bank.documents.put(NOTIFICATION, notification)
+            _publish(bank, notification)
+            claimed.append(notification)
     return claimed
 
 

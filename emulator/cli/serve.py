@@ -326,7 +326,7 @@ def ready(urls: list[str], exports: Iterable[str] | None = None) -> None:
     if sys.stdout is None:
         return
     try:
-        os.write(sys.stdout.fileno(), "".join(f"{line}\n" for line in lines).encode())
+        os.write(sys.stdout.fileno(), os.fsencode("".join(f"{line}\n" for line in lines)))  # paths may be any bytes
     except BrokenPipeError:
         logger.info("nobody reads stdout")
     except OSError as error:

@@ -118,6 +118,12 @@ class NotificationClient:
         except aiohttp.ClientConnectorError as error:
             reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else "no connection"
             return DeliveryResult(error=f"{reason} ({error.host}:{error.port})")
+        except aiohttp.ServerDisconnectedError:
+            return DeliveryResult(error="the connection was closed before the answer was complete")
+        except aiohttp.ClientResponseError as error:  # its own text begins with a status, which nobody has sent
+            return DeliveryResult(
+                error=f"the answer cannot be read: {_short(Exception(error.message or 'no HTTP')).rstrip(':')}"
+            )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return DeliveryResult(error=_short(error))
 

@@ -164,7 +164,7 @@ async def test_so_many_are_sent_at_once_and_so_many_to_one_receiver() -> None:
     office.gate.clear()
     office.notifier.start()
     for receiver in "abcdef":
-        office.queue(*(f"{receiver}-{number}" for number in range(6)), receiver=receiver)
+        office.queue(*(f"{receiver}-{number}" for number in range(6)), tpp=receiver, receiver=receiver)
     await turns()
     assert len(office.posted) == notifier.MOST
     assert max(map(office.posted.count, office.posted)) == notifier.EACH

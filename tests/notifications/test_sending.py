@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS, NOTIFICATION
-from emulator.bank.notifications import DeliveryResult
+from emulator.bank.notifications import DeliveryResult, Route
 from emulator.store import memory_store
 
 DELIVERED, FAILED = DeliveryResult(status=204), DeliveryResult(status=500)
@@ -29,7 +30,7 @@ def subscribe(bank: Bank, target: str, *, tpp: str = "a", script: tuple[str, flo
     notifications.subscribe(bank, target, "payment", tpp=tpp, uri=uri, content=("PROCESS",), script=script)
 
 
-def claim(bank: Bank, *, each: int = 100, sending: Sequence[str] = ()) -> list[str]:
+def claim(bank: Bank, *, each: int = 100, sending: Sequence[Route] = ()) -> list[str]:
     claimed = notifications.claim(bank, sending=sending, most=100, each=each)
     return [one["id"] for one in claimed]
 
@@ -94,7 +95,7 @@ def test_a_tpp_whose_receiver_is_slow_does_not_hold_up_others(bank: Bank) -> Non
     notifications.status_changed(bank, "quick", "ACTC")
     claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4)]
     assert [one["tpp"] for one in claimed if one is not None] == ["slow"] * 4 + ["quick"]
-    assert claim(bank, each=4, sending=["slow.example"] * 4) == []
+    assert claim(bank, each=4, sending=[Route("slow", "slow.example")] * 4) == []
 
 
 def test_a_slow_receiver_does_not_hold_up_others_of_its_tpp(bank: Bank) -> None:
@@ -103,8 +104,35 @@ def test_a_slow_receiver_does_not_hold_up_others_of_its_tpp(bank: Bank) -> None:
             uri = f"https://{receiver}.example/{number}"
             notifications.subscribe(bank, f"{receiver}-{number}", "payment", tpp="a", uri=uri, content=("PROCESS",))
             notifications.status_changed(bank, f"{receiver}-{number}", "ACTC")
-    claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4, sending=["slow.example"] * 4)]
+    sending = [Route("a", "slow.example")] * 4
+    claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4, sending=sending)]
     assert [one["target"].partition("-")[0] for one in claimed if one is not None] == ["quick"] * 4
+
+
+def test_a_receiver_with_very_many_that_are_due_does_not_hold_up_others(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifications, "LOOKED_AT", 10)
+    for number in range(40):
+        subscribe(bank, f"slow-{number}", tpp="slow")
+        notifications.status_changed(bank, f"slow-{number}", "ACTC")
+    bank.clock.advance(timedelta(seconds=1))
+    subscribe(bank, "quick", tpp="quick")
+    notifications.status_changed(bank, "quick", "ACTC")
+    claimed = notifications.claim(bank, most=16, each=4)
+    assert [one["tpp"] for one in claimed] == ["slow"] * 4 + ["quick"]
+    assert len(notifications.claim(bank, most=16, each=16)) == 16
+
+
+def test_a_tpp_with_many_slow_receivers_does_not_hold_up_others(bank: Bank) -> None:
+    for number in range(20):
+        uri = f"https://slow-{number}.example/"
+        notifications.subscribe(bank, f"slow-{number}", "payment", tpp="slow", uri=uri, content=("PROCESS",))
+        notifications.status_changed(bank, f"slow-{number}", "ACTC")
+    subscribe(bank, "quick", tpp="quick")
+    notifications.status_changed(bank, "quick", "ACTC")
+    claimed = notifications.claim(bank, most=16, each=4)
+    assert sorted(one["tpp"] for one in claimed) == ["quick"] + ["slow"] * 8
 
 
 def test_nothing_is_due_while_the_setting_is_off(bank: Bank) -> None:

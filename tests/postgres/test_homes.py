@@ -218,6 +218,24 @@ class Sent:
         raise OutcomeUnknown("the connection is lost")
 
 
+async def test_a_slow_line_has_the_time_for_a_bank_that_is_made(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The known state is a change of a quarter of a megabyte, which a line of 50 kB/s carries in five seconds."""
+    rows, commits = one.homes.server.rows, []
+
+    async def seen(statement: str, *values: Any, **options: Any) -> Any:
+        if statement == log._COMMIT_ONE:
+            commits.append((len(values[-1]), options["within"]))
+        return await rows(statement, *values, **options)
+
+    monkeypatch.setattr(one.homes.server, "rows", seen)
+    await one.control("POST", "reset", {"fixtures": "known-state"}, bank=bank)
+    size, seconds = max(commits)
+    assert size > 100_000
+    assert seconds > size / 50_000
+
+
 @pytest.mark.parametrize(
     ("executed", "status", "hours"),
     [((True,), 200, 1), ((False,), 200, 1), ((False, True), 200, 1), ((False, False, False), 503, 0)],

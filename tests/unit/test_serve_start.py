@@ -141,3 +141,9 @@ def test_people_at_a_terminal_are_told_what_to_do_next(tmp_path: Path) -> None:
     assert text.isprintable() or "\n" in text
     other = serve.first_steps("http://127.0.0.1:9", ServeSettings(state=tmp_path))
     assert f"--state {tmp_path} --url http://127.0.0.1:9\n" in other
+
+
+def test_a_script_reads_paths_in_their_own_bytes(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    export = b"export BANK_EMULATOR_STATE=/state-of-\xe5"
+    serve.ready(["http://127.0.0.1:8080"], [os.fsdecode(export)])
+    assert capfdbinary.readouterr().out.splitlines() == [export, b"# READY http://127.0.0.1:8080"]

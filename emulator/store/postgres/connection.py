@@ -155,15 +155,18 @@ class Server:
         self._cut = self.closed = False
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is logged where it matters
 
-    async def rows(self, statement: str, *values: Any, within: float = ANSWERING, again: bool = True) -> list[Any]:
+    async def rows(
+        self, statement: str, *values: Any, within: float = ANSWERING, again: bool = True, urgent: bool = False
+    ) -> list[Any]:
         """The rows of a statement, in which `{schema}` stands for the schema.
 
+        `urgent`: it does not wait for others that take long, whatever it takes itself.
         `again`: it does no harm twice, and is sent once more if a connection that nobody used meanwhile was broken.
         StoreUnreachable: it had no effect; OutcomeUnknown: nobody knows.
         """
         if (sql := self._sql.get(statement)) is None:
             sql = self._sql[statement] = statement.replace("{schema}", f'"{self.schema}"')
-        async with self._long if within > ANSWERING else nullcontext(), self._places:
+        async with nullcontext() if urgent or within <= ANSWERING else self._long, self._places:
             used, connection = bool(self._free), await self._connection()
             try:
                 return await self._executed(within, connection, sql, values)

@@ -43,7 +43,6 @@ from emulator.store.journal_log import Abandoned
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log
 from emulator.store.postgres.connection import (
-    ANSWERING,
     LOADING,
     OutcomeUnknown,
     Server,
@@ -57,8 +56,8 @@ from emulator.store.table import Change, Image, StoredContent, content_named
 logger = logging.getLogger(__name__)
 
 UNKNOWN = 5.0  # seconds in which the outcome of a commit is looked up
-COMMITTING = 2.0  # seconds for a commit, and one more for each SECOND bytes
-SECOND = 4 << 20
+COMMITTING = 2.0  # seconds for a commit, and one more for each SECOND bytes, which a slow line carries in that time
+SECOND = 32 << 10
 TRIES = 3  # commits that were lost on their way, one after the other
 CHECKPOINT = 4 << 20  # bytes of changes after which a checkpoint is written, or a quarter of the size of the last one
 PART = 1 << 20  # bytes of a snapshot in one row
@@ -457,12 +456,12 @@ class Commits:
         elif len(bodies) == 1:
             change = changes[0]
             one = (change.sequence, now, log.name, log.lease.epoch, change.sequence - 1, change.payload)
-            stored = await self.server.rows(_COMMIT_ONE, *one, within=min(within, ANSWERING), again=False)
+            stored = await self.server.rows(_COMMIT_ONE, *one, within=within, again=False, urgent=True)
         else:
             heads = zip(*((log.name, log.lease.epoch, c[0].sequence, c[-1].sequence) for log, c in batch), strict=True)
             rows = zip(*((log.name, c.sequence, c.payload) for log, changes in batch for c in changes), strict=True)
             values = (now, *map(list, heads), *map(list, rows))
-            stored = await self.server.rows(_COMMIT, *values, within=within, again=False)
+            stored = await self.server.rows(_COMMIT, *values, within=within, again=False, urgent=True)
         names = {name for (name,) in stored}
         for log, changes in batch:
             if log.name in names:
