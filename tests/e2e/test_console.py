@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -12,6 +13,7 @@ from selenium.webdriver.support.ui import Select
 
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.web.console.screen import NAVIGATION
+from tests.e2e.browser import chromium
 from tests.e2e.clicking import PHONE, button, complaints, faults, heading, is_too_wide, press, wait
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.known_state import KARI, STRAKS
@@ -318,22 +320,23 @@ def test_a_page_that_tells_of_a_refusal_shows_changes_too(served: ServedPages, b
     assert browser.find_element(By.ID, "problem").is_displayed()
 
 
-def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, browser: Chrome) -> None:
-    first = browser.current_window_handle
-    browser.set_page_load_timeout(30)
-    for _ in range(7):
-        browser.switch_to.new_window("tab")
-        browser.get(f"{served.url}/console")
-        wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
-    payment = paid(served)
-    for tab in browser.window_handles:
-        browser.switch_to.window(tab)
-        if tab != first:
-            wait(browser).until(lambda window: STRAKS in window.find_element(By.TAG_NAME, "main").text)
-            browser.close()
-    browser.switch_to.window(first)
-    browser.get(f"{served.url}/console/payments/{payment}")
-    assert "Instant transfer" in heading(browser)
+def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, tmp_path: Path) -> None:
+    with chromium(tmp_path / "profile", tabs=True) as browser:
+        first = browser.current_window_handle
+        browser.set_page_load_timeout(30)
+        for _ in range(7):
+            browser.switch_to.new_window("tab")
+            browser.get(f"{served.url}/console")
+            wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+        payment = paid(served)
+        for tab in browser.window_handles:
+            browser.switch_to.window(tab)
+            if tab != first:
+                wait(browser).until(lambda window: STRAKS in window.find_element(By.TAG_NAME, "main").text)
+                browser.close()
+        browser.switch_to.window(first)
+        browser.get(f"{served.url}/console/payments/{payment}")
+        assert "Instant transfer" in heading(browser)
 
 
 # window.read is how often the page was reloaded and drawn
