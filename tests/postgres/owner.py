@@ -38,6 +38,7 @@ PATIENCE = 20.0  # seconds
 # of what takes several steps: the process ends, or cannot store the next one
 PARTS = ("the changes made so far remain", "generated and stored before")
 LATE = 12.0  # seconds in which a request without an answer may still be carried out
+UNANSWERED = 3  # of these, at most, but for what is sent together with others
 UNCHANGED = (503, None)
 
 
@@ -190,8 +191,17 @@ class Owner(OwnBank, Generic[State]):
         self._worlds = {(self.prepare(), frozenset())}
 
     def turn(self) -> None:
-        """The next requests."""
+        """The next requests; after several without an answer only those that change nothing.
+
+        Each of them doubles what may be, and more: finding out would keep the processor from those that answer.
+        """
         weights = self.weights(self.states())
+        if len(self._silent) >= UNANSWERED:
+            weights = {kind: weight for kind, weight in weights.items() if kind[0] in self.reads}
+            if not weights:
+                self._forget_old()
+                self.site.over.wait(0.1)
+                return
         number = self.chooser.randint(1, self.width)
         kinds = self.chooser.choices(list(weights), list(weights.values()), k=number)
         self.do(next(([kind] for kind in kinds if kind[0] in self.alone), kinds))
