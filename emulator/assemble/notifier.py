@@ -19,7 +19,7 @@ from emulator.api.service import BankService
 from emulator.bank import notifications
 from emulator.bank.documents import Notification
 from emulator.bank.kinds import META, NOTIFICATION
-from emulator.bank.notifications import DeliveryResult, Route
+from emulator.bank.notifications import DeliveryResult, Parties
 from emulator.bank.payment import progression
 from emulator.store import StoreUnwritable
 
@@ -144,7 +144,7 @@ class _Sender:
         self._spawn = spawn
         self.woken = asyncio.Event()  # there may be something to do
         self.rested = asyncio.Event()  # what there was to do is done, or has failed
-        self._sending: dict[str, Route] = {}  # by the id of a notification in flight
+        self._sending: dict[str, Parties] = {}  # by the id of a notification in flight
         self._settled: dict[str, DeliveryResult] = {}  # answered, and not stored yet
 
     def _is_open(self) -> bool:
@@ -196,9 +196,9 @@ class _Sender:
         abandoned = any(one["id"] not in self._sending for one in claimed)
         return abandoned or (self._is_due() and len(self._in_flight()) < MOST)
 
-    def _in_flight(self) -> list[Route]:
-        """The routes of the notifications that are not answered yet."""
-        return [route for identity, route in self._sending.items() if identity not in self._settled]
+    def _in_flight(self) -> list[Parties]:
+        """The parties of the notifications that are not answered yet."""
+        return [parties for identity, parties in self._sending.items() if identity not in self._settled]
 
     async def _serve(self) -> None:
         """Settle answered notifications, claim due ones and send them."""
@@ -212,7 +212,7 @@ class _Sender:
             del self._settled[identity], self._sending[identity]
         for notification in claimed:
             if notifications.is_claimed(self.service.bank, notification["id"]):
-                self._sending[notification["id"]] = notifications.route_of(notification)
+                self._sending[notification["id"]] = notifications.parties_of(notification)
                 self._spawn(self._send(notification))
 
     def _claim(self, settled: Mapping[str, DeliveryResult], pieces: Iterator[None]) -> list[Notification] | None:

@@ -237,31 +237,31 @@ def are_to_come(bank: Bank) -> bool:
     return unanswered or (documents.count(SUBSCRIPTION) > 0 and documents.first_key(PAYMENT, "due") is not None)
 
 
-class Route(NamedTuple):
+class Parties(NamedTuple):
     """From whom to whom a notification goes: the TPP, and host and port of its address."""
 
     tpp: str
     receiver: str
 
 
-def route_of(notification: Notification) -> Route:
-    return Route(notification["tpp"], urlsplit(notification["uri"]).netloc.lower())
+def parties_of(notification: Notification) -> Parties:
+    return Parties(notification["tpp"], urlsplit(notification["uri"]).netloc.lower())
 
 
-def claim(bank: Bank, *, sending: Iterable[Route] = (), most: int, each: int) -> list[Notification]:
+def claim(bank: Bank, *, sending: Iterable[Parties] = (), most: int, each: int) -> list[Notification]:
     """Claim due notifications for sending: at most `most`, `each` to one receiver, and twice as many of one TPP.
 
-    `sending`: the routes of those that are already being sent.
+    `sending`: the parties of those that are already being sent.
     """
-    routes = list(sending)
-    tpps, receivers = Counter(route.tpp for route in routes), Counter(route.receiver for route in routes)
+    busy = list(sending)
+    tpps, receivers = Counter(one.tpp for one in busy), Counter(one.receiver for one in busy)
     claimed: list[Notification] = []
     now, passed = bank.clock.stamp(), 0
     while len(claimed) < most and (
         due := bank.documents.range(NOTIFICATION, "due", high=now, offset=passed, limit=LOOKED_AT)
     ):
         for notification in due:
-            tpp, receiver = route_of(notification)
+            tpp, receiver = parties_of(notification)
             if len(claimed) >= most:
                 break
             if receivers[receiver] >= each or tpps[tpp] >= 2 * each:

@@ -11,7 +11,7 @@ import pytest
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS, NOTIFICATION
-from emulator.bank.notifications import DeliveryResult, Route
+from emulator.bank.notifications import DeliveryResult, Parties
 from emulator.store import memory_store
 
 DELIVERED, FAILED = DeliveryResult(status=204), DeliveryResult(status=500)
@@ -30,7 +30,7 @@ def subscribe(bank: Bank, target: str, *, tpp: str = "a", script: tuple[str, flo
     notifications.subscribe(bank, target, "payment", tpp=tpp, uri=uri, content=("PROCESS",), script=script)
 
 
-def claim(bank: Bank, *, each: int = 100, sending: Sequence[Route] = ()) -> list[str]:
+def claim(bank: Bank, *, each: int = 100, sending: Sequence[Parties] = ()) -> list[str]:
     claimed = notifications.claim(bank, sending=sending, most=100, each=each)
     return [one["id"] for one in claimed]
 
@@ -95,7 +95,7 @@ def test_a_tpp_whose_receiver_is_slow_does_not_hold_up_others(bank: Bank) -> Non
     notifications.status_changed(bank, "quick", "ACTC")
     claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4)]
     assert [one["tpp"] for one in claimed if one is not None] == ["slow"] * 4 + ["quick"]
-    assert claim(bank, each=4, sending=[Route("slow", "slow.example")] * 4) == []
+    assert claim(bank, each=4, sending=[Parties("slow", "slow.example")] * 4) == []
 
 
 def test_a_slow_receiver_does_not_hold_up_others_of_its_tpp(bank: Bank) -> None:
@@ -104,7 +104,7 @@ def test_a_slow_receiver_does_not_hold_up_others_of_its_tpp(bank: Bank) -> None:
             uri = f"https://{receiver}.example/{number}"
             notifications.subscribe(bank, f"{receiver}-{number}", "payment", tpp="a", uri=uri, content=("PROCESS",))
             notifications.status_changed(bank, f"{receiver}-{number}", "ACTC")
-    sending = [Route("a", "slow.example")] * 4
+    sending = [Parties("a", "slow.example")] * 4
     claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4, sending=sending)]
     assert [one["target"].partition("-")[0] for one in claimed if one is not None] == ["quick"] * 4
 
