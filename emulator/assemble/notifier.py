@@ -146,6 +146,7 @@ class _Sender:
         self.rested = asyncio.Event()  # what there was to do is done, or has failed
         self._sending: dict[str, Parties] = {}  # by the id of a notification in flight
         self._settled: dict[str, DeliveryResult] = {}  # answered, and not stored yet
+        self._passed = 0  # due ones before those that are looked at next: one receiver may have thousands
 
     def _is_open(self) -> bool:
         return self._opened(self.service.bank.name) is self.service
@@ -229,8 +230,12 @@ class _Sender:
             notifications.release_abandoned(bank, sending=self._sending)
             if not bank.settings.notifications:
                 return []
-            sending = self._in_flight()
-            return notifications.claim(bank, sending=sending, most=MOST - len(sending), each=EACH)
+            sending, passed = self._in_flight(), self._passed
+            room = MOST - len(sending)
+            claimed = notifications.claim(bank, sending=sending, most=room, each=EACH, passed=passed)
+            passed += notifications.LOOKED_AT
+            self._passed = passed if len(claimed) < room and notifications.number_due(bank) > passed else 0
+            return claimed
 
     async def _send(self, notification: Notification) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()

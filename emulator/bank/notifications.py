@@ -248,33 +248,34 @@ def parties_of(notification: Notification) -> Parties:
     return Parties(notification["tpp"], urlsplit(notification["uri"]).netloc.lower())
 
 
-def claim(bank: Bank, *, sending: Iterable[Parties] = (), most: int, each: int) -> list[Notification]:
+def claim(bank: Bank, *, sending: Iterable[Parties] = (), most: int, each: int, passed: int = 0) -> list[Notification]:
     """Claim due notifications for sending: at most `most`, `each` to one receiver, and twice as many of one TPP.
 
-    `sending`: the parties of those that are already being sent.
+    `sending`: the parties of those that are already being sent. LOOKED_AT are read, behind the first `passed`.
     """
     busy = list(sending)
     tpps, receivers = Counter(one.tpp for one in busy), Counter(one.receiver for one in busy)
     claimed: list[Notification] = []
-    now, passed = bank.clock.stamp(), 0
-    while len(claimed) < most and (
-        due := bank.documents.range(NOTIFICATION, "due", high=now, offset=passed, limit=LOOKED_AT)
-    ):
-        for notification in due:
-            tpp, receiver = parties_of(notification)
-            if len(claimed) >= most:
-                break
-            if receivers[receiver] >= each or tpps[tpp] >= 2 * each:
-                passed += 1
-                continue
-            tpps[tpp] += 1
-            receivers[receiver] += 1
-            del notification["due"]
-            notification["state"] = "sending"
-            bank.documents.put(NOTIFICATION, notification)
-            _publish(bank, notification)
-            claimed.append(notification)
+    now = bank.clock.stamp()
+    for notification in bank.documents.range(NOTIFICATION, "due", high=now, offset=passed, limit=LOOKED_AT):
+        tpp, receiver = parties_of(notification)
+        if len(claimed) >= most:
+            break
+        if receivers[receiver] >= each or tpps[tpp] >= 2 * each:
+            continue
+        tpps[tpp] += 1
+        receivers[receiver] += 1
+        del notification["due"]
+        notification["state"] = "sending"
+        bank.documents.put(NOTIFICATION, notification)
+        _publish(bank, notification)
+        claimed.append(notification)
     return claimed
+
+
+def number_due(bank: Bank) -> int:
+    """How many notifications are due."""
+    return bank.documents.range_count(NOTIFICATION, "due", high=bank.clock.stamp())
 
 
 def is_claimed(bank: Bank, identity: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -210,6 +211,22 @@ async def test_a_receiver_that_never_answers_holds_up_no_other_one_of_its_tpp() 
     office.queue("p")
     await turns()
     assert sorted(office.posted) == ["https://p.example/", *["https://silent.example/"] * 4]
+    office.notifier.stop()
+
+
+async def test_a_receiver_with_very_many_that_are_due_does_not_hide_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(notifications, "LOOKED_AT", 10)
+    monkeypatch.setattr(notifier, "TICK", 0)
+    office = Office()
+    office.notifier.start()
+    office.queue(*(f"p{number}" for number in range(40)), receiver="silent")
+    await turns()
+    office.bank.clock.advance(timedelta(seconds=1))
+    office.queue("p")
+    await turns(100)
+    assert office.posted.count("https://p.example/") == 1
     office.notifier.stop()
 
 

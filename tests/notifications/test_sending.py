@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -107,21 +106,6 @@ def test_a_slow_receiver_does_not_hold_up_others_of_its_tpp(bank: Bank) -> None:
     sending = [Parties("a", "slow.example")] * 4
     claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4, sending=sending)]
     assert [one["target"].partition("-")[0] for one in claimed if one is not None] == ["quick"] * 4
-
-
-def test_a_receiver_with_very_many_that_are_due_does_not_hold_up_others(
-    bank: Bank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(notifications, "LOOKED_AT", 10)
-    for number in range(40):
-        subscribe(bank, f"slow-{number}", tpp="slow")
-        notifications.status_changed(bank, f"slow-{number}", "ACTC")
-    bank.clock.advance(timedelta(seconds=1))
-    subscribe(bank, "quick", tpp="quick")
-    notifications.status_changed(bank, "quick", "ACTC")
-    claimed = notifications.claim(bank, most=16, each=4)
-    assert [one["tpp"] for one in claimed] == ["slow"] * 4 + ["quick"]
-    assert len(notifications.claim(bank, most=16, each=16)) == 16
 
 
 def test_a_tpp_with_many_slow_receivers_does_not_hold_up_others(bank: Bank) -> None:
