@@ -1,4 +1,5 @@
-"""The HTTP server: passes requests from sockets to the core and writes answers. Beside it only clients use aiohttp.
+"""The HTTP server: passes requests from sockets to the core and writes answers. Only it, the clients and `testing` use
+aiohttp.
 
     server.py        listening sockets, signals, the end; a loop in a thread for banks beside other work
     connection.py    bytes to complete requests, by aiohttp's parser, and answers back; all time limits
