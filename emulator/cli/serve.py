@@ -115,8 +115,7 @@ def serve(settings: ServeSettings) -> None:
 def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
     """The settings with the address of the store; an embedded server runs for as long as this context.
 
-    Also where a signal ends the start: until the web server has handlers of its own, these end both. One that comes
-    while the server is being made waits, as its folder could not be used again.
+    Also where a signal ends the start: until the web server has handlers of its own, these end both.
     """
     if settings.store != EMBEDDED:
         yield settings

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -193,12 +195,17 @@ def copy(source: str, target: str, replace: bool, store_schema: str, output: str
 
 @contextmanager
 def _address(text: str, state: Path) -> Iterator[str]:
-    """What `text` stands for: the word postgresql for the server in a state directory, which runs meanwhile."""
+    """What `text` stands for: the word postgresql for the server in a state directory, which runs meanwhile.
+
+    SIGTERM ends it, too, as Ctrl+C does.
+    """
     if text != EMBEDDED:
         yield text
         return
     from emulator.store.postgres.embedded import server
 
+    if current_thread() is main_thread():  # others cannot set it
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     with server(state / "postgresql") as url:
         yield url
 

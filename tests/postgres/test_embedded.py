@@ -131,6 +131,19 @@ def test_state_commands_start_the_server_in_the_state_directory(folder: Path) ->
     assert "default: intact, " in run("check", "--store", "postgresql", "--state", other)
 
 
+def test_the_server_stops_with_a_state_command_that_is_terminated(folder: Path) -> None:
+    with bank(folder):
+        pass
+    running = folder / "state" / "postgresql" / "postmaster.pid"
+    line = command("state", "check", "--store", "postgresql", "--state", str(folder / "state"))
+    with subprocess.Popen(line, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not running.exists() or "ready" not in running.read_text():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 130
+    assert not running.exists(), "the server runs on"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests do not run as root")
 def test_as_root_it_is_refused_in_one_line(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--store", "postgresql", "--state", str(tmp_path)]

