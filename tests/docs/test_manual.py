@@ -34,7 +34,10 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 @cache
 def books() -> dict[str, Reference]:
-    return {"operations": Reference(tpp_openapi.document()), "control": Reference(control_openapi.document(""))}
+    return {
+        "operations": Reference("operations", tpp_openapi.document()),
+        "control": Reference("control", control_openapi.document("")),
+    }
 
 
 def test_the_generated_blocks_are_up_to_date() -> None:
