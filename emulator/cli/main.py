@@ -47,7 +47,7 @@ COMMANDS: dict[str, str] = {
     "banks": "emulator.cli.control",
     "people": "emulator.cli.control",
     "ledger": "emulator.cli.control",
-    "generate": "emulator.cli.generate",
+    "generate": "emulator.cli.control",
     "mcp": "emulator.agents.command",
     "docs": "emulator.cli.export",
     "completion": "emulator.cli.export",

@@ -17,7 +17,7 @@ from emulator.web.pages.browser import FormRefused, Guard, path_below, read_quer
 from emulator.web.pages.rendering import bare, html
 
 if TYPE_CHECKING:
-    from emulator.web.docs.reference import Reference
+    from emulator.web.pages.operation_reference import Reference
 
 _IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
@@ -38,7 +38,7 @@ class Book:
 
     @cached_property
     def reference(self) -> Reference:
-        from emulator.web.docs.reference import Reference  # only on use, to keep the start fast
+        from emulator.web.pages.operation_reference import Reference  # only on use, to keep the start fast
 
         return Reference(self.path, self.make())
 
