@@ -105,13 +105,3 @@ def play(screen: Screen) -> Response:
         return screen.missing("scenario")
     played = screen.control.ask("POST", f"scenarios/{name}/play", {})
     return screen.page("played", name=name, played=played)
-
-
-def withdraw(screen: Screen) -> Response:
-    screen.control.ask("DELETE", "scenario")
-    return screen.go("scenarios", done="withdrawn")
-
-
-def clear_rules(screen: Screen) -> Response:
-    screen.control.ask("DELETE", "rules")
-    return screen.go("scenarios", done="rules-cleared")

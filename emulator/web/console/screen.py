@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
 from emulator.api.service import BankService
@@ -16,6 +16,8 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.store import StoreUnwritable
 from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
+
+MOST = 100  # entries of a list on one page
 
 # `Control.handle` of the control interface, passed in by `assemble`.
 Answering = Callable[["BankService", Request], Answered]
@@ -118,6 +120,23 @@ NAVIGATION = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """A list of `total` entries that is shown page by page: `size` of them from `offset` on.
+
+    `query`: the filters, for the addresses of the other pages.
+    """
+
+    total: int
+    offset: int
+    size: int
+    query: str
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
 @dataclass(slots=True)
 class Screen:
     """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank.
@@ -144,11 +163,12 @@ class Screen:
         """The address of the overview."""
         return root_of(self.request) + "/console"
 
-    def offset(self, total: int) -> int:
-        """The offset that the address asks for; 0 if it is malformed or not below `total`."""
+    def pages(self, total: int, filters: Mapping[str, str] | None = None, *, size: int = MOST) -> Pages:
+        """Where the address asks to show a list: at its begin if that is malformed or not below `total`."""
         asked = self.query.get("offset", "0")
         offset = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
-        return offset if offset < total else 0
+        given = urlencode({name: value for name, value in (filters or {}).items() if value})
+        return Pages(total, offset if offset < total else 0, size, f"{given}&" if given else "")
 
     def at(self, *segments: str) -> str:
         """The address of a page below the console."""
@@ -230,6 +250,16 @@ DONE = {
     "log-emptied": "The request log was cleared.",
     "bank-created": "The bank was created.",
 }
+
+
+def sends(method: str, path: str, *, to: str, done: str) -> Callable[[Screen], Response]:
+    """The action of a form that is one operation of the control interface: then the page `to` says what was `done`."""
+
+    def act(screen: Screen) -> Response:
+        screen.control.ask(method, path.format(**screen.params))
+        return screen.go(to, done=done)
+
+    return act
 
 
 def quote_segment(name: str) -> str:
