@@ -256,7 +256,6 @@ def _publish(
 
 
 def _check(report: Mapping[str, Any], *, require_seen: bool) -> None:
-    """Raise CheckFailed if the report fails."""
     from emulator.conformance.report import exit_status
 
     if exit_status(report, require_seen=require_seen):

@@ -206,7 +206,6 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 
 
 def complete_tpp(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The TPPs of the state directory."""
     del option
     folder = state_directory(context.params.get("state")) / "tpps"
     return _items(sorted(file.parent.name for file in folder.glob("*/certificate.pem")), incomplete)
@@ -218,7 +217,6 @@ def complete_scenario(context: click.Context, option: click.Parameter, incomplet
 
 
 def complete_fixture(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The same for fixtures."""
     return _named_files("fixtures", context, option, incomplete)
 
 
@@ -235,7 +233,6 @@ def _named_files(
 
 
 def complete_flaw(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The flaws that a certificate can be issued with."""
     from emulator.ca import FLAWS
 
     del context, option

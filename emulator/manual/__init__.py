@@ -60,7 +60,6 @@ class Page:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The page from heading to heading, in order."""
         return _sections(self)
 
 

@@ -78,7 +78,6 @@ class Sessions:
         return identity is not None and started > self._oldest() and identity not in self._all_ended(documents)
 
     def end(self, cookie_value: str, documents: Documents | None) -> None:
-        """Log out."""
         identity, started = self._read(cookie_value)
         if identity is not None and self._shared is not None:
             self._shared.log_out(identity, started)
@@ -180,7 +179,6 @@ class Console:
             return bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
 
     def no_bank(self, request: Request, name: str) -> Response:
-        """Answer 404 for a bank that does not exist."""
         return bare(request, 404, "Not found", f"The bank {name} does not exist.")
 
     def _entered(self, service: BankService, request: Request) -> Response | Stream | Steps:

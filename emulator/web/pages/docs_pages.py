@@ -74,7 +74,6 @@ class DocsPage:
         }
 
     def handle(self, _service: BankService, request: Request) -> Response:
-        """Answer GET and HEAD."""
         if not self._guard.knows_host(request):
             return bare(request, 403, "Host name not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD"):
@@ -96,7 +95,6 @@ class DocsPage:
         return self._missing(request, here)
 
     def no_bank(self, request: Request, name: str) -> Response:
-        """Answer 404 for a bank that does not exist."""
         return bare(request, 404, "Not found", f"The bank {name} does not exist.")
 
     def _page(self, request: Request, address: str) -> Response:
