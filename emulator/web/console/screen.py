@@ -267,32 +267,27 @@ def quote_segment(name: str) -> str:
 
 
 class DisplayNames:
-    """Names for the ids on a page, looked up once each; an id without a name stands for itself."""
+    """Names for the ids on a page; an id without a name stands for itself."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
-        self._known: dict[tuple[str, str], str] = {}
-
-    def _name(self, kind: str, key: str, look_up: Callable[[Bank, str], Mapping[str, Any] | None]) -> str:
-        if (kind, key) not in self._known:
-            named = look_up(self._bank, key) or {}
-            self._known[kind, key] = str(named.get("name") or key)
-        return self._known[kind, key]
 
     def person(self, national_id: str | None) -> str:
-        return self._name("person", national_id, people.person) if national_id else "nobody yet"
+        return _name(people.person(self._bank, national_id), national_id) if national_id else "nobody yet"
 
     def account(self, account_id: str) -> str:
-        return self._name("account", account_id, lambda bank, key: bank.documents.get(ACCOUNT, key))
+        return _name(self._bank.documents.get(ACCOUNT, account_id), account_id)
 
     def card(self, card_id: str) -> str:
-        return self._name("card", card_id, lambda bank, key: bank.documents.get(CARD, key))
+        return _name(self._bank.documents.get(CARD, card_id), card_id)
 
     def agreement(self, agreement_id: str | None) -> str:
         """The name of an agreement; empty for none."""
-        if not agreement_id:
-            return ""
-        return self._name("agreement", agreement_id, lambda bank, key: bank.documents.get(AGREEMENT, key))
+        return _name(self._bank.documents.get(AGREEMENT, agreement_id), agreement_id) if agreement_id else ""
 
     def customer(self, customer_id: str) -> str:
-        return self._name("customer", customer_id, lambda bank, key: bank.documents.get(CUSTOMER, key))
+        return _name(self._bank.documents.get(CUSTOMER, customer_id), customer_id)
+
+
+def _name(named: Mapping[str, Any] | None, identity: str) -> str:
+    return str((named or {}).get("name") or identity)
