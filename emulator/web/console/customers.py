@@ -46,15 +46,15 @@ def listing(screen: Screen) -> Response:
     if words:  # only a search reads all of them
         matching = [one for one in listed if _contains(words.lower(), one["name"], one["customerNumber"])]
         listed, total = matching, len(matching)
-    pages = screen.pages(total, {"q": words})
+    part = screen.part(total, {"q": words})
     acting = list(islice(_acting(screen.bank, words.lower()), MOST + 1))
     return screen.page(
         "customers",
         customers=[
             {**customer, "accounts": people.accounts_owned(screen.bank, customer["id"])}
-            for customer in islice(listed, pages.offset, pages.end)
+            for customer in islice(listed, part.offset, part.end)
         ],
-        pages=pages,
+        part=part,
         wanted=words,
         acting=[{**one, "agreements": people.agreements_of(screen.bank, one["id"])} for one in acting[:MOST]],
         more_acting=len(acting) > MOST,
@@ -131,13 +131,13 @@ def _entries(screen: Screen, kind: EntryKind, holder: Account | Card) -> dict[st
     """The values that the pages of an account and of a card share: the plot and the entries."""
     documents = screen.bank.documents
     pending, booked = (f"{holder['id']}|{shelf}" for shelf in (transactions.PENDING, transactions.BOOKED))
-    pages = screen.pages(documents.range_count(kind, "shelf", group=booked), size=PER_PAGE)
+    part = screen.part(documents.range_count(kind, "shelf", group=booked), size=PER_PAGE)
     return {
         "plot": _plot(screen, holder, kind),
         "pending": documents.range(kind, "shelf", group=pending, reverse=True, limit=MOST),
-        "booked": documents.range(kind, "shelf", group=booked, reverse=True, offset=pages.offset, limit=pages.size),
+        "booked": documents.range(kind, "shelf", group=booked, reverse=True, offset=part.offset, limit=part.size),
         "drift": _drift(screen, kind, holder),
-        "pages": pages,
+        "part": part,
     }
 
 

@@ -48,11 +48,11 @@ def listing(screen: Screen) -> Response:
     if status or words:
         newest = documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
         matching = [p for p in newest if (not status or p["status"] == status) and _matches(words.lower(), p)]
-        pages = screen.pages(len(matching), {"status": status, "q": words})
-        shown = matching[pages.offset : pages.end]
+        part = screen.part(len(matching), {"status": status, "q": words})
+        shown = matching[part.offset : part.end]
     else:
-        pages = screen.pages(count)
-        shown = documents.range(PAYMENT, "created", reverse=True, offset=pages.offset, limit=pages.size)
+        part = screen.part(count)
+        shown = documents.range(PAYMENT, "created", reverse=True, offset=part.offset, limit=part.size)
     return screen.page(
         "payments",
         payments=[_row(screen, payment) for payment in shown],
@@ -60,7 +60,7 @@ def listing(screen: Screen) -> Response:
         words=words,
         statuses=transitions.STATUSES,
         meanings=MEANINGS,
-        pages=pages,
+        part=part,
         looked_at=LOOKED_AT if (status or words) and count > LOOKED_AT else None,
     )
 
@@ -202,13 +202,13 @@ def basket(screen: Screen) -> Response:
 def notification_listing(screen: Screen) -> Response:
     """List notifications with every delivery attempt, page by page, newest first."""
     bank = screen.bank
-    pages = screen.pages(bank.documents.count(NOTIFICATION))
-    shown = bank.documents.range(NOTIFICATION, "created", reverse=True, offset=pages.offset, limit=pages.size)
+    part = screen.part(bank.documents.count(NOTIFICATION))
+    shown = bank.documents.range(NOTIFICATION, "created", reverse=True, offset=part.offset, limit=part.size)
     return screen.page(
         "notifications",
         notifications=[notified(screen, notifications.view(one)) for one in shown],
         on=bank.settings.notifications,
-        pages=pages,
+        part=part,
     )
 
 

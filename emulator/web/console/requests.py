@@ -18,11 +18,11 @@ def listing(screen: Screen) -> Response:
     asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
     exchanges = list(screen.service.log.newest())
     matching = [exchange for exchange in exchanges if _matches(exchange, asked)]
-    pages = screen.pages(len(matching), asked)
+    part = screen.part(len(matching), asked)
     return screen.page(
         "requests",
-        exchanges=[exchange.summary() for exchange in matching[pages.offset : pages.end]],
-        pages=pages,
+        exchanges=[exchange.summary() for exchange in matching[part.offset : part.end]],
+        part=part,
         asked=asked,
         operations=sorted({exchange.operation for exchange in exchanges if exchange.operation}),
         tpps=sorted({exchange.tpp for exchange in exchanges if exchange.tpp}),

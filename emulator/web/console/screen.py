@@ -99,7 +99,7 @@ def _text(message: Mapping[str, str]) -> str:
     return f"{message['text']} ({message['path']})" if message.get("path") else message["text"]
 
 
-# Pages to look at the bank, to control its behaviour, and to change it as a whole.
+# ListPart to look at the bank, to control its behaviour, and to change it as a whole.
 NAVIGATION = (
     (
         "Watch",
@@ -121,7 +121,7 @@ NAVIGATION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class ListPart:
     """A list of `total` entries that is shown page by page: `size` of them from `offset` on.
 
     `query`: the filters, for the addresses of the other pages.
@@ -163,12 +163,12 @@ class Screen:
         """The address of the overview."""
         return root_of(self.request) + "/console"
 
-    def pages(self, total: int, filters: Mapping[str, str] | None = None, *, size: int = MOST) -> Pages:
+    def part(self, total: int, filters: Mapping[str, str] | None = None, *, size: int = MOST) -> ListPart:
         """Where the address asks to show a list: at its begin if that is malformed or not below `total`."""
         asked = self.query.get("offset", "0")
         offset = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
         given = urlencode({name: value for name, value in (filters or {}).items() if value})
-        return Pages(total, offset if offset < total else 0, size, f"{given}&" if given else "")
+        return ListPart(total, offset if offset < total else 0, size, f"{given}&" if given else "")
 
     def at(self, *segments: str) -> str:
         """The address of a page below the console."""
