@@ -242,7 +242,7 @@ def end_sca(screen: Screen) -> Response:
     body: dict[str, Any] = SERVER_ERROR if how == "fail" else {}
     if how == "approve" and screen.form.get("nationalId"):
         body = {"nationalId": screen.form.get("nationalId")}
-    redirect = screen.control.ask("POST", f"sca/{screen.params['id']}/{how}", body)["redirect"]
+    redirect = screen.ask("POST", f"sca/{screen.params['id']}/{how}", body)["redirect"]
     document = sca.get(screen.bank, screen.params["id"])
     heading, failure = ENDS[how], None
     if redirect is None:

@@ -17,7 +17,7 @@ from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSOLE
 from emulator.store import Documents, StoreUnwritable, StoreVoid
-from emulator.web.console.screen import Answering, ConsoleControl, ControlRefused, Screen
+from emulator.web.console.screen import Answering, ControlRefused, Screen
 from emulator.web.pages.browser import (
     FormRefused,
     Guard,
@@ -197,14 +197,14 @@ class Console:
         screen = Screen(
             service=service,
             request=request,
-            control=ConsoleControl(self._answering, service, request, self._token),
+            answering=self._answering,
+            token=self._token,
             csrf=self._guard.token(FORMS),
             query=read_query(request),
             form=form,
-            logged_in=self._token is not None,
         )
         if segments in (["events"], ["openapi.json"]) and request.method != "POST":
-            return finished(screen.control.send("GET", segments[0]))
+            return finished(screen.send("GET", segments[0]))
         try:
             view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:

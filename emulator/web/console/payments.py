@@ -176,7 +176,7 @@ def one(screen: Screen) -> Response:
 
 def advance(screen: Screen) -> Response:
     to = screen.form.get("to")
-    screen.control.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
+    screen.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
     return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")
 
 

@@ -44,7 +44,7 @@ def _matches(exchange: Exchange, asked: Mapping[str, str]) -> bool:
 
 def repeat(screen: Screen) -> Response:
     """Send the request again with a new signature, and show the new exchange."""
-    repeated = screen.control.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
+    repeated = screen.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
     return screen.go("requests", repeated["id"], done="repeated")
 
 
@@ -159,6 +159,6 @@ _WORDS = {
 def conformance(screen: Screen) -> Response:
     from emulator.conformance.report import NO_OCCASION  # it imports all that reads the files of checks
 
-    report = screen.control.ask("GET", "conformance")
+    report = screen.ask("GET", "conformance")
     groups = [(title, [row for row in report["checks"] if row["verdict"] in verdicts]) for title, verdicts in _GROUPS]
     return screen.page("conformance", groups=groups, summary=report["summary"], words=_WORDS, no_occasion=NO_OCCASION)

@@ -33,52 +33,6 @@ class ControlRefused(Exception):
         self.members = members
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleControl:
-    """The control interface of one bank, called on behalf of one browser request."""
-
-    answering: Answering
-    service: BankService
-    request: Request
-    token: str | None
-
-    def send(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> Answered:
-        """The raw answer of `/_emulator/PATH`, called with the browser's Host header, so that the same checks apply."""
-        headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
-        if body or method in ("POST", "PUT"):
-            headers.append(("Content-Type", content_type))
-        if self.token is not None:
-            headers.append(("Authorization", f"Bearer {self.token}"))
-        target = f"{self.request.prefix}/_emulator/{path}"
-        asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
-        return self.answering(self.service, asked)
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer; raises ControlRefused for 4xx and 5xx."""
-        return _value(finished(self.send(method, path, _json(body))))
-
-    def ask_in_steps(
-        self, method: str, path: str, body: Any = None, *, yaml: str | None = None
-    ) -> Generator[object, None, Any]:
-        """Like `ask`, for operations that may take long: other requests are answered between the steps."""
-        if yaml is not None:
-            answer = self.send(method, path, yaml.encode(), "application/yaml")
-        else:
-            answer = self.send(method, path, _json(body))
-        while isinstance(answer, Unfinished):
-            try:
-                yield answer.last
-            except StoreUnwritable as error:
-                answer.failed = error
-            answer = answer.step()
-        return _value(answer)
-
-    def every(self, kind: str) -> list[dict[str, Any]]:
-        """The list at an address of the control interface, up to the highest limit."""
-        listed: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
-        return listed
-
-
 def _json(body: Any) -> bytes:
     return b"" if body is None else json.dumps(body).encode()
 
@@ -99,7 +53,7 @@ def _text(message: Mapping[str, str]) -> str:
     return f"{message['text']} ({message['path']})" if message.get("path") else message["text"]
 
 
-# ListPart to look at the bank, to control its behaviour, and to change it as a whole.
+# Pages to look at the bank, to control its behaviour, and to change it as a whole.
 NAVIGATION = (
     (
         "Watch",
@@ -139,19 +93,20 @@ class ListPart:
 
 @dataclass(slots=True)
 class Screen:
-    """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank.
+    """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank, whose
+    control interface it asks (`answering`) with the --control-token, on behalf of the browser.
 
     `refused`: why the bank refused the form, for the page that shows the form again.
     """
 
     service: BankService
     request: Request
-    control: ConsoleControl
+    answering: Answering
+    token: str | None
     csrf: str
     query: PageForm
     form: PageForm = field(default_factory=lambda: PageForm({}))
     params: Mapping[str, str] = field(default_factory=dict)
-    logged_in: bool = False
     refused: ControlRefused | None = None
 
     @property
@@ -162,6 +117,42 @@ class Screen:
     def home(self) -> str:
         """The address of the overview."""
         return root_of(self.request) + "/console"
+
+    def send(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> Answered:
+        """The raw answer of `/_emulator/PATH`, called with the browser's Host header, so that the same checks apply."""
+        headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
+        if body or method in ("POST", "PUT"):
+            headers.append(("Content-Type", content_type))
+        if self.token is not None:
+            headers.append(("Authorization", f"Bearer {self.token}"))
+        target = f"{self.request.prefix}/_emulator/{path}"
+        asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
+        return self.answering(self.service, asked)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON answer of the control interface; raises ControlRefused for 4xx and 5xx."""
+        return _value(finished(self.send(method, path, _json(body))))
+
+    def ask_in_steps(
+        self, method: str, path: str, body: Any = None, *, yaml: str | None = None
+    ) -> Generator[object, None, Any]:
+        """Like `ask`, for operations that may take long: other requests are answered between the steps."""
+        if yaml is not None:
+            answer = self.send(method, path, yaml.encode(), "application/yaml")
+        else:
+            answer = self.send(method, path, _json(body))
+        while isinstance(answer, Unfinished):
+            try:
+                yield answer.last
+            except StoreUnwritable as error:
+                answer.failed = error
+            answer = answer.step()
+        return _value(answer)
+
+    def every(self, kind: str) -> list[dict[str, Any]]:
+        """The list at an address of the control interface, up to the highest limit."""
+        listed: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
+        return listed
 
     def part(self, total: int, filters: Mapping[str, str] | None = None, *, size: int = MOST) -> ListPart:
         """Where the address asks to show a list: at its begin if that is malformed or not below `total`."""
@@ -194,7 +185,7 @@ class Screen:
             bank_id=bank.name,
             now=bank.clock.now(),
             frozen=bank.clock.mode == "frozen",
-            logged_in=self.logged_in,
+            logged_in=self.token is not None,
             # of the default bank, whose documents say who has logged out
             logout=self.home.removesuffix(f"{self.request.prefix}/console") + "/console/logout",
             names=DisplayNames(bank),
@@ -255,7 +246,7 @@ def sends(method: str, path: str, *, to: str, done: str) -> Callable[[Screen], R
     """The action of a form that is one operation of the control interface: then the page `to` says what was `done`."""
 
     def act(screen: Screen) -> Response:
-        screen.control.ask(method, path.format(**screen.params))
+        screen.ask(method, path.format(**screen.params))
         return screen.go(to, done=done)
 
     return act
