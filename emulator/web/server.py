@@ -98,6 +98,10 @@ def _bound(family: int, host: str, port: int) -> socket.socket:
     return bound
 
 
+def port_of(sockets: list[socket.socket]) -> int:
+    return int(sockets[0].getsockname()[1])
+
+
 class WebServer:
     """Serves one application on a plain and optionally a TLS address, within a running event loop.
 
@@ -120,8 +124,7 @@ class WebServer:
         self._addresses: list[tuple[list[socket.socket], Listener]] = []
         for scheme, sockets in (("http", plain), ("https", tls)):
             if sockets is not None:
-                port = int(sockets[0].getsockname()[1])
-                base = Base(scheme=scheme, host=host, port=port, public_url=public_url, allowed=allowed)
+                base = Base(scheme=scheme, host=host, port=port_of(sockets), public_url=public_url, allowed=allowed)
                 self._addresses.append((sockets, Listener(self._handler, base, limits or Limits())))
         self._servers: list[asyncio.Server] = []
 
