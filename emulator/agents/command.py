@@ -67,7 +67,6 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
 
 
 def _address(http: str | None) -> tuple[str, int]:
-    """Host and port of --http."""
     host, _, port = (http or "0").rpartition(":")
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise Failed(f"--http {http}: takes PORT or HOST:PORT, with a port from 0 to 65535", page=PAGE)

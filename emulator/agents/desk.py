@@ -189,5 +189,4 @@ class Desk:
 
 
 def _plain(name: str) -> str:
-    """A name for a folder."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name)

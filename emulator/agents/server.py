@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from emulator import __version__
 from emulator.agents.desk import Desk
-from emulator.agents.tools import TABLE, Effect, Tool, Tools
+from emulator.agents.tools import TABLE, Tool, Tools
 from emulator.bank.problems import guess
 from emulator.cli.failure import Failed
 from emulator.terminal import one_line, printable
@@ -44,7 +44,10 @@ class BankServer(MCPServer[None]):
         tools = Tools(desk)
         for name, effect in TABLE.items():
             tool: Tool = getattr(tools, name)
-            self.add_tool(_working(desk, tool), name=name, annotations=_annotations(effect), structured_output=False)
+            annotations = ToolAnnotations(
+                read_only_hint=effect == "reads", destructive_hint=effect == "deletes", open_world_hint=effect == "runs"
+            )
+            self.add_tool(_working(desk, tool), name=name, annotations=annotations, structured_output=False)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -87,12 +90,6 @@ def _working(desk: Desk, tool: Tool) -> Tool:
 
 def _unknown(text: str, name: str, known: Collection[str], lead: str) -> str:
     return f"{text}{guess(name, known) or '.'} {lead.capitalize()}: {', '.join(known)}."
-
-
-def _annotations(effect: Effect) -> ToolAnnotations:
-    return ToolAnnotations(
-        read_only_hint=effect == "reads", destructive_hint=effect == "deletes", open_world_hint=effect == "runs"
-    )
 
 
 def serve_stdio(server: BankServer) -> None:

@@ -513,7 +513,6 @@ class Tools:
         return _lines(*lines, f"more: {self._desk.url}/docs/search?{urlencode({'q': topic})}")
 
     def _more(self, *path: str) -> str:
-        """The line with the address of the console's page."""
         return "more: " + "/".join([f"{self._desk.url}/console", *(quote(part, safe="!=") for part in path)])
 
 
@@ -553,7 +552,6 @@ def _cut(text: str, most: int = LONGEST) -> str:
 
 
 def _messages(entry: Mapping[str, Any]) -> list[str]:
-    """The tppMessages of an answer, each on one line."""
     return [
         " ".join(part for part in (one["code"], one.get("path"), one.get("text")) if part)
         for one in entry.get("messages", ())

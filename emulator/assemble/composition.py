@@ -26,10 +26,10 @@ from emulator.scenario.transport import InProcess, Transport
 from emulator.settings import ServeSettings
 from emulator.web.console.handler import Console, Logouts
 from emulator.web.console.screen import Answering
-from emulator.web.docs.page import DocsPage
 from emulator.web.notification_client import NotificationClient
 from emulator.web.pages import my_pages, sca_pages
 from emulator.web.pages.browser import Guard
+from emulator.web.pages.docs_pages import DocsPage
 from emulator.web.pages.rendering import CustomerPages, StaticFiles
 
 LOCAL = ("localhost", "127.0.0.1", "::1")  # in the TLS certificate, besides the names of --allow-host

@@ -1,4 +1,4 @@
-"""Runs work of a request in a thread, so that other requests are answered meanwhile."""
+"""Runs work in threads: that of a request, so that others are answered meanwhile, and what nobody waits for."""
 
 from __future__ import annotations
 
@@ -56,6 +56,21 @@ def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future
         with suppress(StoreUnwritable):
             yield True
     return result
+
+
+def aside(work: Callable[[], T]) -> Future[T]:
+    """Do `work` in a thread that not even the end of the process waits for, as it may never end; none cancels it."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except Exception as error:
+            done.set_exception(error)
+
+    Thread(target=run, name="aside", daemon=True).start()
+    return done
 
 
 def run_to_end(steps: Generator[object, None, T]) -> T:

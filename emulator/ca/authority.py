@@ -88,7 +88,6 @@ class CertificateAuthority:
 
     @property
     def certificate_pem(self) -> str:
-        """The CA's certificate as PEM text."""
         return pem(self.certificate)
 
     def demo(self) -> Credentials:

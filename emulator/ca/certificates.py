@@ -102,8 +102,6 @@ class IssueRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """The CA that signs a certificate."""
-
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 

@@ -32,45 +32,29 @@ class StatementsUnreadable(ValueError):
     """The extension does not have the form above."""
 
 
+# Texts are values of any type, as other CAs write them with other string types.
 @asn1.sequence
 class _Role:
     role: ObjectIdentifier
-    name: str
+    name: asn1.TLV
 
 
 @asn1.sequence
 class _RolesOfPsp:
     roles: list[_Role]
-    authority_name: str
-    authority_id: str
+    authority_name: asn1.TLV
+    authority_id: asn1.TLV
 
 
 @asn1.sequence
-class _Psd2Statement:
+class _CertificateType:
+    oid: ObjectIdentifier
+
+
+@asn1.sequence
+class _Statement:
     statement: ObjectIdentifier
-    info: _RolesOfPsp
-
-
-@asn1.sequence
-class _QcTypeStatement:
-    statement: ObjectIdentifier
-    info: list[ObjectIdentifier]
-
-
-@asn1.sequence
-class _Written:
-    """The extension as this CA writes it: two statements of known form."""
-
-    qc_type: _QcTypeStatement
-    psd2: _Psd2Statement
-
-
-# Extensions of other CAs: only the PSD2 roles are read; texts may have any string type.
-@asn1.sequence
-class _Statements:
-    """QCStatements inside a SEQUENCE of their own, because `decode_der` takes no bare SEQUENCE OF."""
-
-    statements: list[asn1.TLV]
+    info: asn1.TLV
 
 
 @asn1.sequence
@@ -79,34 +63,34 @@ class _WithoutInfo:
 
 
 @asn1.sequence
-class _WithInfo:
-    statement: ObjectIdentifier
-    info: asn1.TLV
+class _Written:
+    """The extension as this CA writes it."""
+
+    qc_type: _Statement
+    psd2: _Statement
 
 
 @asn1.sequence
-class _AnyRole:
-    role: ObjectIdentifier
-    name: asn1.TLV
+class _Statements:
+    """QCStatements inside a SEQUENCE of their own, because `decode_der` takes no bare SEQUENCE OF."""
 
-
-@asn1.sequence
-class _AnyRolesOfPsp:
-    roles: list[_AnyRole]
-    authority_name: asn1.TLV
-    authority_id: asn1.TLV
+    statements: list[asn1.TLV]
 
 
 def psd2_statements(roles: Iterable[str]) -> x509.UnrecognizedExtension:
     """The extension that grants `roles` (of `PISP`, `AISP`); no roles are written as an empty list."""
     chosen = frozenset(roles)
-    listed = [_Role(role=oid, name=name) for role, (oid, name) in _ROLES.items() if role in chosen]
-    psd2 = _RolesOfPsp(roles=listed, authority_name=AUTHORITY_NAME, authority_id=AUTHORITY_ID)
+    listed = [_Role(role=oid, name=_value(name)) for role, (oid, name) in _ROLES.items() if role in chosen]
+    psd2 = _RolesOfPsp(roles=listed, authority_name=_value(AUTHORITY_NAME), authority_id=_value(AUTHORITY_ID))
     content = _Written(
-        qc_type=_QcTypeStatement(statement=_QC_TYPE, info=[_ELECTRONIC_SEAL]),
-        psd2=_Psd2Statement(statement=_PSD2, info=psd2),
+        qc_type=_Statement(statement=_QC_TYPE, info=_value(_CertificateType(oid=_ELECTRONIC_SEAL))),
+        psd2=_Statement(statement=_PSD2, info=_value(psd2)),
     )
     return x509.UnrecognizedExtension(OID, asn1.encode_der(content))
+
+
+def _value(value: object) -> asn1.TLV:
+    return asn1.decode_der(asn1.TLV, asn1.encode_der(value))
 
 
 def psd2_roles(extension: bytes) -> frozenset[str] | None:
@@ -117,7 +101,7 @@ def psd2_roles(extension: bytes) -> frozenset[str] | None:
     try:
         for statement in asn1.decode_der(_Statements, _in_sequence(extension)).statements:
             if (info := _psd2_info(statement)) is not None:
-                roles = info.parse(_AnyRolesOfPsp).roles
+                roles = info.parse(_RolesOfPsp).roles
                 return frozenset(_ROLE_NAMES[entry.role] for entry in roles if entry.role in _ROLE_NAMES)
     except ValueError as error:
         raise StatementsUnreadable from error
@@ -127,7 +111,7 @@ def psd2_roles(extension: bytes) -> frozenset[str] | None:
 def _psd2_info(statement: asn1.TLV) -> asn1.TLV | None:
     """The statementInfo of the PSD2 statement, None for another statement; raises ValueError."""
     try:
-        parsed = statement.parse(_WithInfo)
+        parsed = statement.parse(_Statement)
     except ValueError:
         if statement.parse(_WithoutInfo).statement == _PSD2:
             raise

@@ -258,6 +258,7 @@ Text = Callable[[Any], None]
 class ControlCommand:
     """One command: its request, method and path below `/_emulator/`, and how its answer is shown.
 
+    `example` is what follows the name of the command in the example of its help.
     A name in braces in the path is an argument of the command; `params` go into the query of a GET or into the JSON
     body, in camel case. `body` makes the body in another way. `view` selects what is shown of the answer, and `text`
     prints that for people. `failure` names what is wrong according to the answer (exit status 1), empty for nothing.
@@ -266,7 +267,7 @@ class ControlCommand:
 
     about: str
     request: str
-    example: str
+    example: str = ""
     params: tuple[click.Parameter, ...] = ()
     view: Callable[[Any], Any] = lambda answer: answer
     text: Text = lambda _: None
@@ -292,7 +293,8 @@ class ControlCommand:
         if failure := self.failure(answer):
             raise CheckFailed(failure)
 
-    def command(self, name: str) -> click.Command:
+    def command(self, *words: str) -> click.Command:
+        """The command of these words, such as `clock` and `set`."""
 
         @bank_options
         def run(**values: Any) -> None:
@@ -300,7 +302,8 @@ class ControlCommand:
 
         in_path = map(name_argument, re.findall(r"{(\w+)}", self.request))
         params = [*in_path, *self.params]
-        return click.command(name, params=params, help=self.about, epilog=f"Example: {self.example}")(run)
+        example = " ".join(["Example: bank-emulator", *words, self.example]).rstrip()
+        return click.command(words[-1], params=params, help=self.about, epilog=example)(run)
 
 
 def percent(event: Mapping[str, Any]) -> str:
@@ -320,11 +323,11 @@ def _camel_case(name: str) -> str:
 
 
 def listing(about: str, noun: str, text: Text, *, limit: int = 20) -> ControlCommand:
-    """The command `list` of a noun, which is the path and the member of the answer."""
+    """The command that lists a noun, which is the path and the member of the answer."""
     return ControlCommand(
         about,
         f"GET {noun}",
-        f"bank-emulator {noun} list --output json",
+        "--output json",
         params=(limit_option(limit),),
         view=itemgetter(noun),
         text=text,

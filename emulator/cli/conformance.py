@@ -29,6 +29,11 @@ def command() -> None:
     """Judge the behaviour of a TPP, check by check."""
 
 
+group_option = click.option(
+    "--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of GROUP; may be repeated."
+)
+
+
 def report_options(command: Command) -> Command:
     for option in (
         click.option("--require-seen", is_flag=True, help="Exit 1 also if a check had no occasion (not-seen)."),
@@ -41,9 +46,7 @@ def report_options(command: Command) -> Command:
         click.option("--baseline", metavar="FILE", help="The file of checks that are known to fail."),
         click.option("--claims", metavar="URL", help="The address where the TPP reports its view."),
         report_files,
-        click.option(
-            "--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of GROUP; may be repeated."
-        ),
+        group_option,
         click.option("--only", "names", multiple=True, metavar="CHECK", help="Only CHECK; may be repeated."),
     ):
         command = option(command)
@@ -69,7 +72,7 @@ def chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
 
 
 @command.command("list", epilog="Example: bank-emulator conformance list --group payments")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of GROUP; may be repeated.")
+@group_option
 @output_option
 def list_(groups: tuple[str, ...], output: str) -> None:
     """List the checks, each with what it judges."""
@@ -253,7 +256,6 @@ def _publish(
 
 
 def _check(report: Mapping[str, Any], *, require_seen: bool) -> None:
-    """Raise CheckFailed if the report fails."""
     from emulator.conformance.report import exit_status
 
     if exit_status(report, require_seen=require_seen):

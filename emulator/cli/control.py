@@ -6,6 +6,7 @@ To add such a command, add it to NOUNS; see `ControlCommand`. A new noun is also
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -21,6 +22,8 @@ from emulator.cli.bank import (
     limit_option,
     line,
     listing,
+    members,
+    progress,
     rows,
     show,
     table,
@@ -89,7 +92,11 @@ def _ledger_text(report: dict[str, Any]) -> None:
 _SCENARIO = click.Option(
     ["--scenario"], metavar="NAME", help="A ready scenario to apply.", shell_complete=complete_scenario
 )
-_ADD_RULE = """bank-emulator rules add '{"then": {"delay": "2s"}}'"""
+
+
+def _fixtures(about: str) -> click.Option:
+    return click.Option(["--fixtures"], metavar="NAME", help=about, shell_complete=complete_fixture)
+
 
 # A noun with its verbs, or a noun alone.
 NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
@@ -99,13 +106,13 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "show": ControlCommand(
                 "Show bank time and its mode. It runs (live) or stands still (frozen).",
                 "GET clock",
-                "bank-emulator clock show --output json",
+                "--output json",
                 text=_clock_text,
             ),
             "set": ControlCommand(
                 "Set bank time to NOW, a later time with a UTC offset. Only a reset sets it back.",
                 "PUT clock",
-                "bank-emulator clock set 2026-03-02T09:00:00+01:00 --mode frozen",
+                "2026-03-02T09:00:00+01:00 --mode frozen",
                 params=(
                     click.Argument(["now"], required=False),
                     click.Option(
@@ -118,7 +125,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "advance": ControlCommand(
                 "Advance bank time BY a duration such as 10s, 1h30m, 3d or PT1H. What falls due happens in order.",
                 "POST clock/advance",
-                "bank-emulator clock advance 1h30m",
+                "1h30m",
                 params=(click.Argument(["by"]),),
                 text=_clock_text,
                 progress="clock",
@@ -132,7 +139,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "advance": ControlCommand(
                 "Advance PAYMENT by one status, or to a given one. Dates and missing money do not stop it.",
                 "POST payments/{payment}/advance",
-                "bank-emulator payments advance 3f2b... --to ACSC",
+                "3f2b... --to ACSC",
                 params=(
                     click.Option(["--to"], metavar="STATUS", help="Advance to this status; default: the next one."),
                 ),
@@ -147,7 +154,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "revoke": ControlCommand(
                 "Revoke CONSENT, as the customer can do at the bank.",
                 "POST consents/{consent}/revoke",
-                "bank-emulator consents revoke 3f2b...",
+                "3f2b...",
                 text=_consents_text,
             ),
         },
@@ -155,7 +162,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
     "notifications": ControlCommand(
         "List status notifications, newest first. Shows the attempts to deliver each.",
         "GET notifications",
-        "bank-emulator notifications --target 3f2b...",
+        "--target 3f2b...",
         params=(
             click.Option(["--target"], metavar="ID", help="Only those of this payment, basket or consent."),
             limit_option(20),
@@ -169,28 +176,22 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "list": ControlCommand(
                 "List snapshots, newest first.",
                 "GET snapshots",
-                "bank-emulator snapshot list --output json",
+                "--output json",
                 view=itemgetter("snapshots"),
                 text=table("snapshots", "created", "name"),
             ),
             "save": ControlCommand(
-                "Save the bank as the snapshot NAME.",
-                "PUT snapshots/{name}",
-                "bank-emulator snapshot save before-payday",
-                text=line("name"),
+                "Save the bank as the snapshot NAME.", "PUT snapshots/{name}", "before-payday", text=line("name")
             ),
             "load": ControlCommand(
                 "Restore the snapshot NAME.",
                 "POST snapshots/{name}/restore",
-                "bank-emulator snapshot load before-payday",
+                "before-payday",
                 text=line("name"),
                 progress="reset",
             ),
             "delete": ControlCommand(
-                "Delete the snapshot NAME.",
-                "DELETE snapshots/{name}",
-                "bank-emulator snapshot delete before-payday",
-                text=line("name"),
+                "Delete the snapshot NAME.", "DELETE snapshots/{name}", "before-payday", text=line("name")
             ),
         },
     ),
@@ -206,11 +207,9 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "make": ControlCommand(
                 "Create or replace the bank NAME and print its address.",
                 "PUT banks/{name}",
-                "bank-emulator banks make test-1 --seed 7",
+                "test-1 --seed 7",
                 params=(
-                    click.Option(
-                        ["--fixtures"], metavar="NAME", help="The fixture to load.", shell_complete=complete_fixture
-                    ),
+                    _fixtures("The fixture to load."),
                     _SCENARIO,
                     click.Option(
                         ["--seed"], metavar="N", type=int, help="Make its ids and chances repeat from run to run."
@@ -219,11 +218,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 text=line("baseUrl"),
                 progress="banks",
             ),
-            "delete": ControlCommand(
-                "Delete the bank NAME and its documents.",
-                "DELETE banks/{name}",
-                "bank-emulator banks delete test-1",
-            ),
+            "delete": ControlCommand("Delete the bank NAME and its documents.", "DELETE banks/{name}", "test-1"),
         },
     ),
     "rules": (
@@ -232,7 +227,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "list": ControlCommand(
                 "List rules in evaluation order. Shows how often each has matched and acted.",
                 "GET rules",
-                "bank-emulator rules list --output json",
+                "--output json",
                 params=(limit_option(100),),
                 view=_counted_rules,
                 text=_rules_text,
@@ -240,50 +235,33 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "add": ControlCommand(
                 "Add RULE (JSON, as in a scenario) after the existing rules.",
                 "POST rules",
-                _ADD_RULE,
+                """'{"then": {"delay": "2s"}}'""",
                 params=(click.Argument(["rule"]),),
                 view=_counted_rules,
                 text=_rules_text,
                 body=json_body("rule"),
             ),
-            "remove": ControlCommand(
-                "Remove the rules named NAME.",
-                "DELETE rules/{name}",
-                "bank-emulator rules remove 'slow reads'",
-            ),
-            "clear": ControlCommand("Remove all rules.", "DELETE rules", "bank-emulator rules clear"),
+            "remove": ControlCommand("Remove the rules named NAME.", "DELETE rules/{name}", "'slow reads'"),
+            "clear": ControlCommand("Remove all rules.", "DELETE rules"),
         },
     ),
     "reset": ControlCommand(
         "Reset the bank to all that it was made with. Snapshots stay.",
         "POST reset",
-        "bank-emulator reset --fixtures known-state --scenario slow-bank",
-        params=(
-            click.Option(
-                ["--fixtures"],
-                shell_complete=complete_fixture,
-                metavar="NAME",
-                help="The fixture to load. Default: the one that the bank was started with.",
-            ),
-            _SCENARIO,
-        ),
+        "--fixtures known-state --scenario slow-bank",
+        params=(_fixtures("The fixture to load. Default: the one that the bank was started with."), _SCENARIO),
         text=lambda answer: click.echo(f"{answer['fixtures']} {answer['scenario'] or ''}".rstrip()),
         progress="reset",
     ),
     "ledger": ControlCommand(
         "Compare the balance of every account with its bookings. Exit 1 if they differ.",
         "GET ledger",
-        "bank-emulator ledger --output json",
+        "--output json",
         text=_ledger_text,
         failure=lambda report: "" if report["balanced"] else "the ledger does not balance",
     ),
-    "people": ControlCommand(
-        "List people, newest first. Shows identity number, accounts and agreements.",
-        "GET people",
-        "bank-emulator people --output json",
-        params=(limit_option(100),),
-        view=itemgetter("people"),
-        text=_people_text,
+    "people": listing(
+        "List people, newest first. Shows identity number, accounts and agreements.", "people", _people_text, limit=100
     ),
 }
 
@@ -292,9 +270,9 @@ def _command(noun: str) -> click.Command:
     row_or_group = NOUNS[noun]
     if isinstance(row_or_group, ControlCommand):
         return row_or_group.command(noun)
-    about, verbs = row_or_group
-    example = f"Example: {list(verbs.values())[:2][-1].example}"
-    return OrderedGroup(noun, {verb: row.command(verb) for verb, row in verbs.items()}, help=about, epilog=example)
+    about, rows_by_verb = row_or_group
+    verbs = {verb: row.command(noun, verb) for verb, row in rows_by_verb.items()}
+    return OrderedGroup(noun, verbs, help=about, epilog=list(verbs.values())[1].epilog)
 
 
 @click.command(epilog="Example: bank-emulator settings progression=immediate calendar=norway")
@@ -327,4 +305,66 @@ def _settings_text(values: dict[str, Any]) -> None:
         click.echo(f"{name}={value if isinstance(value, str) else json.dumps(value)}")
 
 
-COMMANDS = {"settings": settings} | {noun: _command(noun) for noun in NOUNS}
+# Generated customers: as many requests as the limits of the bank need
+
+MOST_CUSTOMERS = 100_000  # of one request; the bank has the same limit
+CUSTOMERS_PER_REQUEST = 100  # keeps the accounts and transactions of a request within the bank's limits
+
+
+def _count(option: str, *, most: int | None = None, least: int = 1, default: int, about: str) -> click.Option:
+    limits = click.IntRange(least, most)
+    return click.Option([*option.split()], metavar="N", type=limits, default=default, show_default=True, help=about)
+
+
+GENERATE_OPTIONS = [
+    _count("--customers", most=MOST_CUSTOMERS, default=10, about="How many customers."),
+    _count("--accounts-per-customer --accounts", default=2, about="How many accounts each has."),
+    _count(
+        "--transactions-per-account --transactions", least=0, default=100, about="How many bookings each account has."
+    ),
+    _count("--days", default=90, about="How many days the bookings go back."),
+    click.Option(
+        ["--seed"], metavar="N", type=click.IntRange(0), help="Generate the same data each time, in one request."
+    ),
+]
+
+
+@click.command(
+    params=[*GENERATE_OPTIONS], epilog="Example: bank-emulator generate --customers 50 --transactions 200 --seed 7"
+)
+@bank_options
+def generate(*, customers: int, seed: int | None, url: str | None, output: str, **each: int) -> None:
+    """Add generated customers with accounts and transactions."""
+    address = bank_url(url)
+    generated: list[Any] = []
+    counts = {"customers": 0, "accounts": 0, "transactions": 0}
+    with progress(address, "customers", _progress_text(customers)):
+        while counts["customers"] < customers:
+            missing = customers - counts["customers"]
+            asked = missing if seed is not None else min(missing, CUSTOMERS_PER_REQUEST)
+            answer = ask(address, "POST", "generate", members({"customers": asked, "seed": seed, **each}))
+            counts = {name: count + answer["counts"][name] for name, count in counts.items()}
+            generated += answer["customers"]
+    show({"counts": counts, "customers": generated}, output, _generated_text)
+
+
+def _progress_text(customers: int) -> Callable[[Mapping[str, Any]], str]:
+    """The line for each event of all requests together: every request counts its own customers from 0 to `of`."""
+    before = 0
+
+    def text(event: Mapping[str, Any]) -> str:
+        nonlocal before
+        line = f"{before + event['done']} of {customers} customers"
+        before += event["of"] if event["done"] == event["of"] else 0
+        return line
+
+    return text
+
+
+def _generated_text(answer: dict[str, Any]) -> None:
+    from emulator.bank.errors import counted
+
+    click.echo(", ".join(counted(count, name.removesuffix("s")) for name, count in answer["counts"].items()))
+
+
+COMMANDS = {"settings": settings, "generate": generate} | {noun: _command(noun) for noun in NOUNS}

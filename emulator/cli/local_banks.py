@@ -75,7 +75,6 @@ class LocalBanks:
         )
 
     def close(self) -> None:
-        """Stop the server."""
         if self._server is not None:
             self._loop.run(self._server.stop())
         self.call(self.application.close)

@@ -7,7 +7,7 @@ import select
 import stat
 import sys
 import traceback
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper, UnsupportedOperation
@@ -47,7 +47,7 @@ COMMANDS: dict[str, str] = {
     "banks": "emulator.cli.control",
     "people": "emulator.cli.control",
     "ledger": "emulator.cli.control",
-    "generate": "emulator.cli.generate",
+    "generate": "emulator.cli.control",
     "mcp": "emulator.agents.command",
     "docs": "emulator.cli.export",
     "completion": "emulator.cli.export",
@@ -61,7 +61,7 @@ PAGES = {
 }
 
 
-class _Commands(MutableMapping[str, click.Command]):
+class _Commands(Mapping[str, click.Command]):
     """The table as a mapping for click: looking a command up imports its module."""
 
     def __getitem__(self, name: str) -> click.Command:
@@ -73,12 +73,6 @@ class _Commands(MutableMapping[str, click.Command]):
 
     def __len__(self) -> int:
         return len(COMMANDS)
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        raise TypeError("add commands to the table COMMANDS")
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("add commands to the table COMMANDS")
 
 
 @click.group(

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import quote
@@ -206,25 +207,15 @@ def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 
 
 def complete_tpp(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The TPPs of the state directory."""
     del option
     folder = state_directory(context.params.get("state")) / "tpps"
     return _items(sorted(file.parent.name for file in folder.glob("*/certificate.pem")), incomplete)
 
 
-def complete_scenario(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The ready scenarios, those of --data, and files where the argument may be one."""
-    return _named_files("scenarios", context, option, incomplete)
-
-
-def complete_fixture(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The same for fixtures."""
-    return _named_files("fixtures", context, option, incomplete)
-
-
 def _named_files(
     kind: Literal["fixtures", "scenarios"], context: click.Context, option: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
+    """The ready ones, those of --data, and files where the argument may be one."""
     from emulator import packaged
 
     if data := context.params.get("data") or variable("DATA"):
@@ -234,8 +225,11 @@ def _named_files(
     return [*named, CompletionItem(incomplete, type="file")] if takes_files and not named else named
 
 
+complete_scenario = partial(_named_files, "scenarios")
+complete_fixture = partial(_named_files, "fixtures")
+
+
 def complete_flaw(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The flaws that a certificate can be issued with."""
     from emulator.ca import FLAWS
 
     del context, option

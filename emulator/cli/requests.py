@@ -101,14 +101,14 @@ def _counted(answer: dict[str, Any]) -> None:
 COUNT = ControlCommand(
     "Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status.",
     "POST requests/count",
-    """bank-emulator requests count '{"operation": "createPayment"}'""",
+    """'{"operation": "createPayment"}'""",
     params=(click.Argument(["match"], default="{}"),),
     body=lambda values: {"match": json_body("match")(values)},
     text=_counted,
 )
-CLEAR = ControlCommand("Delete all requests from the log.", "DELETE requests", "bank-emulator requests clear")
-requests.add_command(COUNT.command("count"))
-requests.add_command(CLEAR.command("clear"))
+CLEAR = ControlCommand("Delete all requests from the log.", "DELETE requests")
+requests.add_command(COUNT.command("requests", "count"))
+requests.add_command(CLEAR.command("requests", "clear"))
 
 
 @click.group(epilog="Example: bank-emulator events tail")

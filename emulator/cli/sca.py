@@ -21,7 +21,7 @@ LIST = listing(
 ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {
     "approve": (
         "Approve TARGET and print where the browser would go.",
-        "bank-emulator sca approve latest --national-id 14888520059",
+        "latest --national-id 14888520059",
         (
             click.Option(
                 ["--national-id"], metavar="ID", help="Who approves, if the request does not name the customer."
@@ -37,11 +37,11 @@ ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {
             ),
         ),
     ),
-    "reject": ("Decline TARGET, as the customer does.", "bank-emulator sca reject latest", ()),
-    "expire": ("Let the time of TARGET run out.", "bank-emulator sca expire latest", ()),
+    "reject": ("Decline TARGET, as the customer does.", "latest", ()),
+    "expire": ("Let the time of TARGET run out.", "latest", ()),
     "fail": (
         "Let a system of the bank fail during TARGET.",
-        "bank-emulator sca fail latest --status 503 --system core",
+        "latest --status 503 --system core",
         (
             click.Option(["--status"], metavar="N", type=click.IntRange(400, 599), help="The HTTP status."),
             click.Option(["--code"], metavar="CODE", help="An error code of the bank."),
@@ -85,7 +85,9 @@ def _action(verb: str) -> click.Command:
         show(answer, output, lambda _: click.echo(answer["redirect"] or "the customer left; there is no redirect"))
 
     params = [name_argument("target", default="latest"), *options, *_NARROWED]
-    return click.command(verb, params=params, help=f"{about}\n\n{_TARGET}", epilog=f"Example: {example}")(run)
+    return click.command(
+        verb, params=params, help=f"{about}\n\n{_TARGET}", epilog=f"Example: bank-emulator sca {verb} {example}"
+    )(run)
 
 
 def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _described(sca: dict[str, Any]) -> str:
     return f"{about} of {sca['tpp']}{customer}, created {sca['created']}"
 
 
-command.add_command(LIST.command("list"))
+command.add_command(LIST.command("sca", "list"))
 for _verb in ACTIONS:
     command.add_command(_action(_verb))
 

@@ -255,11 +255,10 @@ def _status_text(rules: list[dict[str, Any]]) -> None:
 STATUS = ControlCommand(
     "List the rules of applied scenarios. Shows how often each has matched and acted, and what it does not change.",
     "GET rules?limit=1000",
-    "bank-emulator scenario status",
     view=lambda answer: [count for count in answer["counts"] if count["scenario"] is not None],
     text=_status_text,
 )
-command.add_command(STATUS.command("status"))
+command.add_command(STATUS.command("scenario", "status"))
 
 
 @command.command(epilog=EPILOG)

@@ -169,7 +169,11 @@ def signed_headers(
         raise ValueError(f"the headers to sign include {', '.join(absent)}, which the request does not have")
     lines = [(name, target if name == REQUEST_TARGET else values[name]) for name in signed]
     unsigned = Unsigned(sent, lines, signer.key_id, signer.key, algorithm)
-    return tampered(unsigned, tamper) if tamper is not None else unsigned.signed()
+    if tamper is None:
+        return unsigned.signed()
+    if tamper not in TAMPERINGS:
+        raise ValueError(f"there is no tampering {tamper!r}; the tamperings are {', '.join(TAMPERINGS)}")
+    return TAMPERINGS[tamper](unsigned)
 
 
 def target_of(url: str) -> str:
@@ -278,10 +282,3 @@ TAMPERINGS: Mapping[str, Callable[[Unsigned], Headers]] = {
     "reordered": lambda unsigned: unsigned.over(unsigned.lines[::-1]).signed(),
     "without-query": lambda unsigned: unsigned.over(_without_query(unsigned.lines)).signed(),
 }
-
-
-def tampered(unsigned: Unsigned, name: str) -> Headers:
-    """The headers of `unsigned`, signed wrongly as `name` says; raise ValueError for a name not in TAMPERINGS."""
-    if name not in TAMPERINGS:
-        raise ValueError(f"there is no tampering {name!r}; the tamperings are {', '.join(TAMPERINGS)}")
-    return TAMPERINGS[name](unsigned)

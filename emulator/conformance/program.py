@@ -8,12 +8,11 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
-from threading import Thread
 from typing import IO, Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -128,20 +127,6 @@ def post(hook: str, environment: Mapping[str, str], timeout: float) -> tuple[int
         return 0, f"the hook cannot be reached: {getattr(error, 'reason', error)}"
     except HTTPException:
         return 0, "the answer of the hook is not HTTP"
-
-
-def aside(work: Callable[[], T]) -> Future[T]:
-    """Do `work` in a thread that not even the end of the process waits for: a hook may take long to answer."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except Exception as error:
-            done.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return done
 
 
 def visit(redirect: str) -> None:

@@ -18,6 +18,7 @@ from threading import Event
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+from emulator.bank.threads import aside
 from emulator.conformance import claims, program
 from emulator.conformance.check import Check, Reaction, matches
 from emulator.conformance.program import RunFailed
@@ -189,7 +190,7 @@ def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: S
             _accompany(customer, lambda: process.poll() is not None, deadline, plan.stopped)
             problem = program.failure(process.poll(), plan.timeout, program.printed(output))
     elif plan.hook is not None:
-        answer = program.aside(partial(program.post, plan.hook, environment, plan.timeout))
+        answer = aside(partial(program.post, plan.hook, environment, plan.timeout))
         _accompany(customer, answer.done, deadline, plan.stopped)
         _, problem = answer.result()
     else:

@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class Section:
         return f"{place}#{self.anchor}" if self.anchor else place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """One file: its address below `/docs` without the suffix, and its Markdown."""
 
@@ -58,10 +58,31 @@ class Page:
         """The first-level heading."""
         return self.sections[0].title
 
-    @property
+    @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """The page from heading to heading, in order."""
-        return _sections(self)
+        sections: list[tuple[int, str, list[str]]] = [(1, "", [])]
+        fenced = False
+        for line in self.text.splitlines():
+            fenced ^= _FENCE.match(line) is not None
+            heading = None if fenced else _HEADING.match(line)
+            if heading is None:
+                sections[-1][2].append(line)
+            elif len(heading[1]) == 1:
+                sections[0] = (1, heading[2], [])
+            else:
+                sections.append((len(heading[1]), heading[2], []))
+        title = plain(sections[0][1])
+        return tuple(
+            Section(
+                page=self.address,
+                page_title=title,
+                anchor=slug(heading) if level > 1 else "",
+                title=plain(heading),
+                level=level,
+                text="\n".join(lines),
+            )
+            for level, heading, lines in sections
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +102,6 @@ def plain(text: str) -> str:
 def slug(title: str) -> str:
     """The anchor of a heading, in the form of repository hosts."""
     return re.sub(r"[^\w\- ]", "", plain(title).lower()).replace(" ", "-")
-
-
-@lru_cache(maxsize=256)
-def _sections(page: Page) -> tuple[Section, ...]:
-    sections: list[tuple[int, str, list[str]]] = [(1, "", [])]
-    fenced = False
-    for line in page.text.splitlines():
-        fenced ^= _FENCE.match(line) is not None
-        heading = None if fenced else _HEADING.match(line)
-        if heading is None:
-            sections[-1][2].append(line)
-        elif len(heading[1]) == 1:
-            sections[0] = (1, heading[2], [])
-        else:
-            sections.append((len(heading[1]), heading[2], []))
-    title = plain(sections[0][1])
-    return tuple(
-        Section(
-            page=page.address,
-            page_title=title,
-            anchor=slug(heading) if level > 1 else "",
-            title=plain(heading),
-            level=level,
-            text="\n".join(lines),
-        )
-        for level, heading, lines in sections
-    )
 
 
 @cache

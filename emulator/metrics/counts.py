@@ -90,8 +90,6 @@ class BanksCounted:
 
 
 class ProcessCounts:
-    """The numbers of a process."""
-
     def __init__(self) -> None:
         self.on = False
         self.requests = BanksCounted()

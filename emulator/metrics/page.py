@@ -50,7 +50,6 @@ class MetricsPage:
         return self._gate.refuse(request)
 
     def handle(self, _service: BankService, request: Request) -> Answered:
-        """Answer a request, or do the first step of that."""
         return self.refuse(request) or Unfinished(self._steps(request)).step()
 
     def _steps(self, request: Request) -> Generator[object, None, Response]:

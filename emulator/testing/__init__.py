@@ -5,7 +5,6 @@ The modules are imported on use, as pytest loads the plugin in every project whe
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,14 +24,10 @@ __all__ = [
     "banks",
 ]
 
-_MODULES = {
-    "handles": {"BankClock", "BankCustomer", "BankOptions", "Received", "Receiver", "TppFiles"},
-    "running": {"BankFactory", "RunningBank", "TestTpp", "banks"},
-}
-
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from emulator.testing import handles, running
+
+    return getattr(handles if hasattr(handles, name) else running, name)

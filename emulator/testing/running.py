@@ -104,7 +104,9 @@ class RunningBank:
         if now is not None:
             fixtures.reset(self._service.bank, settings.fixture)
         apply_all(settings.scenario, self._application.scenario_target(self._service), changes)
-        _freeze(self._service)
+        clock = self._service.bank.clock
+        if clock.mode != "frozen":
+            clock.set(now=clock.now(), mode="frozen")
 
     def call(self, work: Callable[[BankService], Result]) -> Result:
         """Call `work` with the service of the bank, between two requests."""
@@ -261,12 +263,6 @@ class RunningBank:
                 AUDITS.append(self.audit())
         for scenario, rule in unmatched:  # last, as a project may turn warnings into errors
             warnings.warn(f"{scenario}: the rule {rule!r} has matched no request", UnmatchedRule, stacklevel=2)
-
-
-def _freeze(service: BankService) -> None:
-    clock = service.bank.clock
-    if clock.mode != "frozen":
-        clock.set(now=clock.now(), mode="frozen")
 
 
 def _first_private(service: BankService) -> str:

@@ -8,6 +8,6 @@ aiohttp.
     application.py   what the server demands of the application
 
 Nothing is parsed twice: what the parser refuses is 400 and the end of the connection, what it takes is taken, except
-for the rules in `wire.head_refusal`. `console/`, `pages/` and `docs/` are the pages for people; they need no
+for the rules in `wire.head_refusal`. `console/` and `pages/` are the pages for people; they need no
 server.
 """

@@ -10,9 +10,10 @@ import asyncio
 import os
 import socket
 import ssl
-import threading
 from collections.abc import Collection
-from contextlib import suppress
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -21,8 +22,9 @@ from yarl import URL
 from emulator import __version__
 from emulator.bank.notification_targets import NOTIFICATION_AGENT, Host, MalformedAddress, Target, is_public, target_of
 from emulator.bank.notifications import DeliveryResult
+from emulator.bank.threads import aside
 
-MOST_NAMES = 64  # being resolved at the same time
+MOST_NAMES = 64  # being resolved at the same time, each in a thread
 SECONDS = 5.0  # for an attempt: name resolution, connection, TLS, answer
 
 Addresses = list[tuple[socket.AddressFamily, str]]
@@ -52,46 +54,6 @@ class _PinnedResolver(AbstractResolver):
         """Do nothing: there is nothing to close."""
 
 
-class _NameResolver:
-    """Resolves names in daemon threads.
-
-    A TPP's name server may never answer; that must neither block other work in a queue nor the end of the process.
-    """
-
-    def __init__(self) -> None:
-        self._running = 0
-
-    async def look_up(self, host: str, port: int) -> Addresses:
-        """The addresses of a name; raises OSError, or _NotSent if too many names are being resolved."""
-        if self._running >= MOST_NAMES:
-            raise _NotSent("too many names wait for their name servers")
-        self._running += 1
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Addresses] = loop.create_future()
-
-        def done(outcome: Addresses | OSError) -> None:
-            self._running -= 1
-            if answer.done():  # after the time limit
-                return
-            if isinstance(outcome, OSError):
-                answer.set_exception(outcome)
-            else:
-                answer.set_result(outcome)
-
-        def ask() -> None:
-            outcome: Addresses | OSError
-            try:
-                infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                outcome = [(family, str(address[0])) for family, _, _, _, address in infos]
-            except OSError as error:
-                outcome = error
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(done, outcome)
-
-        threading.Thread(target=ask, name="notification-name", daemon=True).start()
-        return await answer
-
-
 class NotificationClient:
     """Posts notifications; `allowed`: the hosts of `--allow-notify`; `authority`: the sandbox CA in PEM.
 
@@ -102,7 +64,7 @@ class NotificationClient:
         self._allowed = allowed
         self._authority = authority
         self._tls: ssl.SSLContext | None = None
-        self._names = _NameResolver()
+        self._resolving: set[Future[Any]] = set()
 
     async def post(self, uri: str, body: bytes, request_id: str, traceparent: str | None = None) -> DeliveryResult:
         """Post a notification; returns its result and never raises."""
@@ -155,10 +117,17 @@ class NotificationClient:
 
     async def _checked(self, target: Target) -> Addresses:
         """The addresses of a target, after checking that the bank may connect to every one of them."""
+        if len(self._resolving) >= MOST_NAMES:
+            raise _NotSent("too many names wait for their name servers")
+        # in a thread of its own: a TPP's name server may never answer, which must not block other work in a queue
+        resolving = aside(partial(socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM))
+        self._resolving.add(resolving)
+        resolving.add_done_callback(self._resolving.discard)
         try:
-            addresses = await self._names.look_up(target.host, target.port)
+            infos = await asyncio.wrap_future(resolving)
         except OSError as error:
             raise _NotSent(f"the name {target.host} cannot be resolved ({_short(error)})") from error
+        addresses: Addresses = [(family, str(address[0])) for family, _, _, _, address in infos]
         if not addresses:
             raise _NotSent(f"the name {target.host} has no address")
         if not target.is_allowed(self._allowed):

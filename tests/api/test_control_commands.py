@@ -20,7 +20,7 @@ from emulator.bank.sandbox.generate import DataPlan
 from emulator.bank.validation import validate
 from emulator.ca import CertificateAuthority
 from emulator.cli import bank, main, sca
-from emulator.cli.generate import MOST_CUSTOMERS
+from emulator.cli.control import MOST_CUSTOMERS
 from emulator.scenario import transport as transports
 from emulator.scenario.transport import ReceivedAnswer
 from tests.api.conftest import Run

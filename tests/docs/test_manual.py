@@ -24,7 +24,7 @@ from emulator.scenario import loader
 from emulator.scenario.effects import effects
 from emulator.scenario.steps import step_kinds
 from emulator.settings import FLAGS
-from emulator.web.docs.reference import Reference
+from emulator.web.pages.operation_reference import Reference
 from tests.docs.pictures import chart, layers, statuses_picture
 from tests.docs.sections import PICTURES, README, ROOT, SECTIONS, renewed, texts
 
@@ -34,7 +34,10 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 @cache
 def books() -> dict[str, Reference]:
-    return {"operations": Reference(tpp_openapi.document()), "control": Reference(control_openapi.document(""))}
+    return {
+        "operations": Reference("operations", tpp_openapi.document()),
+        "control": Reference("control", control_openapi.document("")),
+    }
 
 
 def test_the_generated_blocks_are_up_to_date() -> None:

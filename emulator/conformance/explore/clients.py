@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from emulator.bank.threads import aside
 from emulator.conformance import claims, program
 from emulator.conformance.explore.judge import Claims, Ending
 from emulator.conformance.explore.play import Run
@@ -53,7 +54,7 @@ class Process:
         with tempfile.TemporaryFile() as output:
             while True:
                 with program.started(command, environment, output) as process:
-                    over = self._drive(run, program.aside(process.wait), deadline)
+                    over = self._drive(run, aside(process.wait), deadline)
                     status = process.poll()
                 if run.killed:
                     run.bank.call(run.restarted)
@@ -66,7 +67,7 @@ class Process:
 
     def _hook(self, run: Run, environment: Mapping[str, str]) -> Ending:
         deadline = time.monotonic() + self.timeout
-        answer = program.aside(partial(program.post, self.hook or "", environment, self.timeout))
+        answer = aside(partial(program.post, self.hook or "", environment, self.timeout))
         if self._drive(run, answer, deadline) or run.endless is not None:
             return Ending()
         status, problem = answer.result()

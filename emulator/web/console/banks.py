@@ -53,12 +53,11 @@ def overview(screen: Screen) -> Response:
 
 
 def change_clock(screen: Screen) -> Steps:
-    """Advance bank time by a duration, freeze it or let it run."""
     by, mode = screen.form.get("by"), screen.form.get("mode")
     if mode:
-        yield from screen.control.ask_in_steps("PUT", "clock", {"mode": mode})
+        yield from screen.ask_in_steps("PUT", "clock", {"mode": mode})
     else:
-        yield from screen.control.ask_in_steps("POST", "clock/advance", {"by": by})
+        yield from screen.ask_in_steps("POST", "clock/advance", {"by": by})
     return screen.go(done="clock")
 
 
@@ -110,7 +109,7 @@ def save_settings(screen: Screen) -> Response:
     form = screen.form
     typed = {name: form.get(name) for name in schemas() if name in form}
     changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
-    screen.control.ask("PUT", "settings", changes)
+    screen.ask("PUT", "settings", changes)
     return screen.go("settings", done="settings")
 
 
@@ -125,16 +124,16 @@ def _present_state(screen: Screen) -> list[str]:
 
 
 def snapshots(screen: Screen) -> Response:
-    return screen.page("snapshots", snapshots=screen.control.every("snapshots"))
+    return screen.page("snapshots", snapshots=screen.every("snapshots"))
 
 
 def save_snapshot(screen: Screen) -> Steps:
     name = screen.form.get("snapshot")
-    exists = any(snapshot["name"] == name for snapshot in screen.control.every("snapshots"))
+    exists = any(snapshot["name"] == name for snapshot in screen.every("snapshots"))
     if exists and not screen.confirmed:
         lost = [f"the snapshot {name}"]
         return screen.confirmation(f"Replace the snapshot {name}?", "Replace it", lost=lost, back=["snapshots"])
-    yield from screen.control.ask_in_steps("PUT", f"snapshots/{quote_segment(name)}", {})
+    yield from screen.ask_in_steps("PUT", f"snapshots/{quote_segment(name)}", {})
     return screen.go("snapshots", done="saved")
 
 
@@ -143,7 +142,7 @@ def restore_snapshot(screen: Screen) -> Steps:
     if not screen.confirmed:
         lost = _present_state(screen)
         return screen.confirmation(f"Restore the snapshot {name}?", "Restore it", lost=lost, back=["snapshots"])
-    yield from screen.control.ask_in_steps("POST", f"snapshots/{quote_segment(name)}/restore", {})
+    yield from screen.ask_in_steps("POST", f"snapshots/{quote_segment(name)}/restore", {})
     return screen.go("snapshots", done="restored")
 
 
@@ -152,12 +151,11 @@ def delete_snapshot(screen: Screen) -> Steps:
     if not screen.confirmed:
         lost = [f"the snapshot {name}"]
         return screen.confirmation(f"Delete the snapshot {name}?", "Delete it", lost=lost, back=["snapshots"])
-    yield from screen.control.ask_in_steps("DELETE", f"snapshots/{quote_segment(name)}")
+    yield from screen.ask_in_steps("DELETE", f"snapshots/{quote_segment(name)}")
     return screen.go("snapshots", done="deleted")
 
 
 def show_reset(screen: Screen) -> Response:
-    """Show what a reset deletes, and a choice of fixtures."""
     return screen.page("reset", fixtures=fixtures.names(), contents=contents(screen))
 
 
@@ -168,27 +166,25 @@ def reset(screen: Screen) -> Steps:
         title = f"Reset the bank to {fixture}?" if fixture else "Reset the bank?"
         lost = [*_present_state(screen), "the request log"]
         return screen.confirmation(title, "Reset the bank", lost=lost, back=["reset"])
-    yield from screen.control.ask_in_steps("POST", "reset", {"fixtures": fixture} if fixture else {})
+    yield from screen.ask_in_steps("POST", "reset", {"fixtures": fixture} if fixture else {})
     return screen.go("reset", done="reset")
 
 
 def generate(screen: Screen) -> Steps:
-    """Generate customers with accounts and transactions."""
     numbers: dict[str, Any] = {}
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
         if text:
             numbers[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
-    yield from screen.control.ask_in_steps("POST", "generate", numbers)
+    yield from screen.ask_in_steps("POST", "generate", numbers)
     return screen.go("generate", done="generated")
 
 
 def banks(screen: Screen) -> Response:
-    """List the banks of this process, each with the address of its console."""
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
     listed = [
         {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
-        for bank in screen.control.every("banks")
+        for bank in screen.every("banks")
     ]
     return screen.page("banks", banks=listed)
 
@@ -196,9 +192,9 @@ def banks(screen: Screen) -> Response:
 def create_bank(screen: Screen) -> Steps:
     """Create a bank; refused if it exists, since the control interface would replace it."""
     name = screen.form.get("bank")
-    if any(bank["name"] == name for bank in screen.control.every("banks")):
+    if any(bank["name"] == name for bank in screen.every("banks")):
         raise ControlRefused(409, [f"The bank {name} exists. Its own console can reset it."], frozenset({"name"}))
-    yield from screen.control.ask_in_steps("PUT", f"banks/{quote_segment(name)}", {})
+    yield from screen.ask_in_steps("PUT", f"banks/{quote_segment(name)}", {})
     return screen.go("banks", done="bank-created")
 
 
@@ -207,15 +203,14 @@ def delete_bank(screen: Screen) -> Steps:
     if not screen.confirmed:
         lost = ["all of its documents", "its snapshots"]
         return screen.confirmation(f"Delete the bank {name}?", "Delete it", lost=lost, back=["banks"])
-    yield from screen.control.ask_in_steps("DELETE", f"banks/{quote_segment(name)}")
+    yield from screen.ask_in_steps("DELETE", f"banks/{quote_segment(name)}")
     return screen.go("banks", done="deleted")
 
 
 def tpps(screen: Screen) -> Response:
-    """List all issued TPPs, with the form for a new one."""
     return screen.page(
         "tpps",
-        tpps=screen.control.every("tpps"),
+        tpps=screen.every("tpps"),
         roles=ROLES,
         flaws=FLAWS,
     )
@@ -228,5 +223,5 @@ def issue_tpp(screen: Screen) -> Response:
     for member in ("organizationIdentifier", "flaw"):
         if form.get(member):
             body[member] = form.get(member)
-    issued = screen.control.ask("POST", "tpps", body)
+    issued = screen.ask("POST", "tpps", body)
     return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))

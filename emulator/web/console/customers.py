@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from emulator.api.messages import Response
 from emulator.bank.accounts import accounts, ledger, transactions
@@ -28,11 +28,10 @@ from emulator.bank.kinds import (
 )
 from emulator.bank.money import plain
 from emulator.web.console import payments, plot
-from emulator.web.console.screen import ControlRefused, DisplayNames, Screen
+from emulator.web.console.screen import MOST, ControlRefused, DisplayNames, Screen
 from emulator.web.pages import sca_pages
 
 PER_PAGE = 50
-MOST = 100
 MOST_WAITING = 20  # each has a form
 # The control operation behind each button, and the heading of the page that reports its result.
 ENDS = {"approve": "Approved", "reject": "Declined", "expire": "Expired", "fail": "Failed"}
@@ -47,19 +46,16 @@ def listing(screen: Screen) -> Response:
     if words:  # only a search reads all of them
         matching = [one for one in listed if _contains(words.lower(), one["name"], one["customerNumber"])]
         listed, total = matching, len(matching)
-    offset = screen.offset(total)
+    part = screen.part(total, {"q": words})
     acting = list(islice(_acting(screen.bank, words.lower()), MOST + 1))
     return screen.page(
         "customers",
         customers=[
             {**customer, "accounts": people.accounts_owned(screen.bank, customer["id"])}
-            for customer in islice(listed, offset, offset + MOST)
+            for customer in islice(listed, part.offset, part.end)
         ],
-        total=total,
-        offset=offset,
-        per_page=MOST,
+        part=part,
         wanted=words,
-        asked=urlencode({"q": words}) + "&" if words else "",
         acting=[{**one, "agreements": people.agreements_of(screen.bank, one["id"])} for one in acting[:MOST]],
         more_acting=len(acting) > MOST,
     )
@@ -123,7 +119,6 @@ def account(screen: Screen) -> Response:
 
 
 def card(screen: Screen) -> Response:
-    """Show a card account with its transactions."""
     document = screen.bank.documents.get(CARD, screen.params["id"])
     if document is None:
         return screen.missing("card account")
@@ -136,16 +131,13 @@ def _entries(screen: Screen, kind: EntryKind, holder: Account | Card) -> dict[st
     """The values that the pages of an account and of a card share: the plot and the entries."""
     documents = screen.bank.documents
     pending, booked = (f"{holder['id']}|{shelf}" for shelf in (transactions.PENDING, transactions.BOOKED))
-    total = documents.range_count(kind, "shelf", group=booked)
-    offset = screen.offset(total)
+    part = screen.part(documents.range_count(kind, "shelf", group=booked), size=PER_PAGE)
     return {
         "plot": _plot(screen, holder, kind),
         "pending": documents.range(kind, "shelf", group=pending, reverse=True, limit=MOST),
-        "booked": documents.range(kind, "shelf", group=booked, reverse=True, offset=offset, limit=PER_PAGE),
+        "booked": documents.range(kind, "shelf", group=booked, reverse=True, offset=part.offset, limit=part.size),
         "drift": _drift(screen, kind, holder),
-        "offset": offset,
-        "per_page": PER_PAGE,
-        "total": total,
+        "part": part,
     }
 
 
@@ -250,7 +242,7 @@ def end_sca(screen: Screen) -> Response:
     body: dict[str, Any] = SERVER_ERROR if how == "fail" else {}
     if how == "approve" and screen.form.get("nationalId"):
         body = {"nationalId": screen.form.get("nationalId")}
-    redirect = screen.control.ask("POST", f"sca/{screen.params['id']}/{how}", body)["redirect"]
+    redirect = screen.ask("POST", f"sca/{screen.params['id']}/{how}", body)["redirect"]
     document = sca.get(screen.bank, screen.params["id"])
     heading, failure = ENDS[how], None
     if redirect is None:
@@ -262,7 +254,6 @@ def end_sca(screen: Screen) -> Response:
 
 
 def consent_listing(screen: Screen) -> Response:
-    """List consents and sessions, newest first."""
     bank = screen.bank
     rows = [
         {**document, "state": consents.status(bank, document), **consents.view(bank, document)}
@@ -275,12 +266,6 @@ def consent_listing(screen: Screen) -> Response:
         sessions=[{**session, "live": sessions.is_live(bank, session)} for session in newest],
         somebody=next((c["customerNumber"] for c in bank.documents.all(CUSTOMER) if c["type"] == "private"), None),
     )
-
-
-def revoke(screen: Screen) -> Response:
-    """Revoke a consent, as the customer would."""
-    screen.control.ask("POST", f"consents/{screen.params['id']}/revoke", {})
-    return screen.go("consents", done="revoked")
 
 
 def end_session(screen: Screen) -> Response:

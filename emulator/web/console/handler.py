@@ -17,7 +17,7 @@ from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSOLE
 from emulator.store import Documents, StoreUnwritable, StoreVoid
-from emulator.web.console.screen import Answering, ConsoleControl, ControlRefused, Screen
+from emulator.web.console.screen import Answering, ControlRefused, Screen
 from emulator.web.pages.browser import (
     FormRefused,
     Guard,
@@ -78,7 +78,6 @@ class Sessions:
         return identity is not None and started > self._oldest() and identity not in self._all_ended(documents)
 
     def end(self, cookie_value: str, documents: Documents | None) -> None:
-        """Log out."""
         identity, started = self._read(cookie_value)
         if identity is not None and self._shared is not None:
             self._shared.log_out(identity, started)
@@ -180,7 +179,6 @@ class Console:
             return bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
 
     def no_bank(self, request: Request, name: str) -> Response:
-        """Answer 404 for a bank that does not exist."""
         return bare(request, 404, "Not found", f"The bank {name} does not exist.")
 
     def _entered(self, service: BankService, request: Request) -> Response | Stream | Steps:
@@ -199,14 +197,14 @@ class Console:
         screen = Screen(
             service=service,
             request=request,
-            control=ConsoleControl(self._answering, service, request, self._token),
+            answering=self._answering,
+            token=self._token,
             csrf=self._guard.token(FORMS),
             query=read_query(request),
             form=form,
-            logged_in=self._token is not None,
         )
         if segments in (["events"], ["openapi.json"]) and request.method != "POST":
-            return finished(screen.control.send("GET", segments[0]))
+            return finished(screen.send("GET", segments[0]))
         try:
             view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:

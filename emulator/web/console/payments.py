@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from emulator.api.messages import Response
 from emulator.bank import notifications, products
@@ -15,9 +14,8 @@ from emulator.bank.documents import Payment, Sca
 from emulator.bank.kinds import BASKET, NOTIFICATION, PAYMENT, SCA
 from emulator.bank.payment import baskets, flows, lifecycle, payment_views
 from emulator.bank.scheme import transitions
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import MOST, Screen
 
-MOST = 100
 LOOKED_AT = 5_000  # payments that a filter reads, so that the page stays fast when there are many
 
 UNKNOWN = "A status of a scripted rule."
@@ -50,12 +48,11 @@ def listing(screen: Screen) -> Response:
     if status or words:
         newest = documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
         matching = [p for p in newest if (not status or p["status"] == status) and _matches(words.lower(), p)]
-        offset = screen.offset(len(matching))
-        shown, total = matching[offset : offset + MOST], len(matching)
+        part = screen.part(len(matching), {"status": status, "q": words})
+        shown = matching[part.offset : part.end]
     else:
-        offset = screen.offset(count)
-        shown, total = documents.range(PAYMENT, "created", reverse=True, offset=offset, limit=MOST), count
-    filters = {name: value for name, value in (("status", status), ("q", words)) if value}
+        part = screen.part(count)
+        shown = documents.range(PAYMENT, "created", reverse=True, offset=part.offset, limit=part.size)
     return screen.page(
         "payments",
         payments=[_row(screen, payment) for payment in shown],
@@ -63,11 +60,8 @@ def listing(screen: Screen) -> Response:
         words=words,
         statuses=transitions.STATUSES,
         meanings=MEANINGS,
-        total=total,
-        offset=offset,
-        per_page=MOST,
-        asked=urlencode(filters) + "&" if filters else "",
-        looked_at=LOOKED_AT if filters and count > LOOKED_AT else None,
+        part=part,
+        looked_at=LOOKED_AT if (status or words) and count > LOOKED_AT else None,
     )
 
 
@@ -181,9 +175,8 @@ def one(screen: Screen) -> Response:
 
 
 def advance(screen: Screen) -> Response:
-    """Advance a payment by one status, to a chosen status, or to rejection."""
     to = screen.form.get("to")
-    screen.control.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
+    screen.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
     return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")
 
 
@@ -209,16 +202,13 @@ def basket(screen: Screen) -> Response:
 def notification_listing(screen: Screen) -> Response:
     """List notifications with every delivery attempt, page by page, newest first."""
     bank = screen.bank
-    total = bank.documents.count(NOTIFICATION)
-    offset = screen.offset(total)
-    shown = bank.documents.range(NOTIFICATION, "created", reverse=True, offset=offset, limit=MOST)
+    part = screen.part(bank.documents.count(NOTIFICATION))
+    shown = bank.documents.range(NOTIFICATION, "created", reverse=True, offset=part.offset, limit=part.size)
     return screen.page(
         "notifications",
         notifications=[notified(screen, notifications.view(one)) for one in shown],
         on=bank.settings.notifications,
-        total=total,
-        offset=offset,
-        per_page=MOST,
+        part=part,
     )
 
 

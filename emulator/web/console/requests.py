@@ -3,79 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from shlex import quote
 from typing import Any
-from urllib.parse import urlencode
 
 from emulator.api.log import LARGE_BODY, Exchange
 from emulator.api.messages import Response
 from emulator.web.console.screen import Screen, quote_segment
 
-MOST = 100
-
 
 def listing(screen: Screen) -> Response:
     """List the exchanges that match the filter page by page, newest first."""
     asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
-    filters = {name: value for name, value in asked.items() if value}
-    matches = _filter(asked)
-    operations, tpps = set(), set()
-    matching: list[Exchange] = []
-    total = 0
-    for exchange in screen.service.log.newest():
-        total += 1
-        if exchange.operation:
-            operations.add(exchange.operation)
-        if exchange.tpp:
-            tpps.add(exchange.tpp)
-        if matches(exchange):
-            matching.append(exchange)
-    offset = screen.offset(len(matching))
+    exchanges = list(screen.service.log.newest())
+    matching = [exchange for exchange in exchanges if _matches(exchange, asked)]
+    part = screen.part(len(matching), asked)
     return screen.page(
         "requests",
-        exchanges=[exchange.summary() for exchange in matching[offset : offset + MOST]],
-        matching=len(matching),
-        offset=offset,
-        per_page=MOST,
+        exchanges=[exchange.summary() for exchange in matching[part.offset : part.end]],
+        part=part,
         asked=asked,
-        query=urlencode(filters) + "&" if filters else "",
-        filtered=bool(filters),
-        operations=sorted(operations),
-        tpps=sorted(tpps),
-        total=total,
+        operations=sorted({exchange.operation for exchange in exchanges if exchange.operation}),
+        tpps=sorted({exchange.tpp for exchange in exchanges if exchange.tpp}),
+        total=len(exchanges),
     )
 
 
-def _filter(asked: dict[str, str]) -> Callable[[Exchange], bool]:
-    status, words = asked["status"], asked["q"].lower()
-
-    def matches(exchange: Exchange) -> bool:
-        return (
-            (not asked["operation"] or exchange.operation == asked["operation"])
-            and (not asked["tpp"] or exchange.tpp == asked["tpp"])
-            and (not status or _is_status(exchange.status, status))
-            and (not asked["paymentId"] or exchange.payment_id == asked["paymentId"])
-            and (not words or words in exchange.request.target.lower())
-        )
-
-    return matches
-
-
-def _is_status(status: int, pattern: str) -> bool:
-    """Whether a status matches `404`, or `4xx` for the whole class."""
-    return str(status) == pattern or (pattern[1:] == "xx" and str(status)[:1] == pattern[:1])
+def _matches(exchange: Exchange, asked: Mapping[str, str]) -> bool:
+    """Whether an exchange passes the filter; a status is one such as `404`, or `4xx` for the whole class."""
+    status, sent = asked["status"], str(exchange.status)
+    return (
+        (not asked["operation"] or exchange.operation == asked["operation"])
+        and (not asked["tpp"] or exchange.tpp == asked["tpp"])
+        and (not status or sent == status or (status[1:] == "xx" and sent[0] == status[0]))
+        and (not asked["paymentId"] or exchange.payment_id == asked["paymentId"])
+        and asked["q"].lower() in exchange.request.target.lower()
+    )
 
 
 def repeat(screen: Screen) -> Response:
     """Send the request again with a new signature, and show the new exchange."""
-    repeated = screen.control.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
+    repeated = screen.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
     return screen.go("requests", repeated["id"], done="repeated")
 
 
 def one(screen: Screen) -> Response:
-    """Show an exchange in full."""
     exchange = screen.service.log.get(screen.params["id"])
     if exchange is None:
         return screen.missing("request")
@@ -149,11 +122,6 @@ def _visible(text: str) -> str:
     return text.replace("\r", "␍").replace("\t", "⇥").replace(" ", "·") if text.strip() == "" else text
 
 
-def clear(screen: Screen) -> Response:
-    screen.control.ask("DELETE", "requests")
-    return screen.go("requests", done="log-emptied")
-
-
 # curl writes these itself; writing them twice would change the request.
 _OF_CURL = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect"})
 
@@ -189,14 +157,8 @@ _WORDS = {
 
 
 def conformance(screen: Screen) -> Response:
-    """Show the conformance report on the TPPs' requests, check by check."""
     from emulator.conformance.report import NO_OCCASION  # it imports all that reads the files of checks
 
-    report = screen.control.ask("GET", "conformance")
+    report = screen.ask("GET", "conformance")
     groups = [(title, [row for row in report["checks"] if row["verdict"] in verdicts]) for title, verdicts in _GROUPS]
     return screen.page("conformance", groups=groups, summary=report["summary"], words=_WORDS, no_occasion=NO_OCCASION)
-
-
-def clear_conformance(screen: Screen) -> Response:
-    screen.control.ask("DELETE", "conformance")
-    return screen.go("conformance", done="conformance-cleared")

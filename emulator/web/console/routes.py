@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
 from emulator.web.console import banks, customers, payments, requests, scenarios
-from emulator.web.console.screen import ControlRefused, Screen
+from emulator.web.console.screen import ControlRefused, Screen, sends
 
 View = Callable[[Screen], Response]
 Action = Callable[[Screen], Response | Steps]
@@ -46,16 +46,16 @@ ACTIONS: tuple[tuple[str, Action, str], ...] = (
     ("clock", banks.change_clock, ""),
     ("payments/{id}", payments.advance, "payments/{id}"),
     ("sca/{id}", customers.end_sca, "sca"),
-    ("consents/{id}", customers.revoke, "consents"),
+    ("consents/{id}", sends("POST", "consents/{id}/revoke", to="consents", done="revoked"), "consents"),
     ("sessions/{id}", customers.end_session, "consents"),
     ("tpps", banks.issue_tpp, "tpps"),
     ("scenarios", scenarios.apply, "scenarios"),
     ("scenarios/check", scenarios.check, "scenarios/new"),
-    ("scenarios/withdraw", scenarios.withdraw, "scenarios"),
+    ("scenarios/withdraw", sends("DELETE", "scenario", to="scenarios", done="withdrawn"), "scenarios"),
     ("scenarios/{name}/play", scenarios.play, "scenarios/{name}"),
-    ("rules/clear", scenarios.clear_rules, "scenarios"),
-    ("requests/clear", requests.clear, "requests"),
-    ("conformance/clear", requests.clear_conformance, "conformance"),
+    ("rules/clear", sends("DELETE", "rules", to="scenarios", done="rules-cleared"), "scenarios"),
+    ("requests/clear", sends("DELETE", "requests", to="requests", done="log-emptied"), "requests"),
+    ("conformance/clear", sends("DELETE", "conformance", to="conformance", done="conformance-cleared"), "conformance"),
     ("requests/{id}/repeat", requests.repeat, "requests/{id}"),
     ("settings", banks.save_settings, "settings"),
     ("snapshots", banks.save_snapshot, "snapshots"),

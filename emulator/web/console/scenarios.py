@@ -26,22 +26,20 @@ rules:
 
 def active_rules(screen: Screen) -> list[dict[str, Any]]:
     """The active scripted rules, each with `count`: its name and how often it has matched and acted."""
-    answer = screen.control.ask("GET", "rules?limit=1000")
+    answer = screen.ask("GET", "rules?limit=1000")
     return [{**rule, "count": count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
 
 
 def listing(screen: Screen) -> Response:
-    """List the ready scenarios and the active rules."""
     return screen.page(
         "scenarios",
-        scenarios=screen.control.every("scenarios"),
+        scenarios=screen.every("scenarios"),
         active=target.applied(screen.bank),
         rules=active_rules(screen),
     )
 
 
 def one(screen: Screen) -> Response:
-    """Show the file of a ready scenario."""
     name = screen.params["name"]
     path = loader.library().get(name)
     if path is None:
@@ -55,7 +53,7 @@ def own(screen: Screen, *, checked: bool = False) -> Response:
 
 
 def _editor(screen: Screen, text: str, *, name: str = "", checked: bool = False) -> Response:
-    ready = next((line for line in screen.control.every("scenarios") if line["name"] == name), None)
+    ready = next((line for line in screen.every("scenarios") if line["name"] == name), None)
     return screen.page(
         "scenario",
         text=text,
@@ -85,11 +83,11 @@ def apply(screen: Screen) -> Steps:
     sent: dict[str, Any] = {"body": body} if name else {"yaml": screen.form.typed("text")}
     try:
         if not screen.confirmed:
-            preview = yield from screen.control.ask_in_steps("POST", "scenario/preview", **sent)
+            preview = yield from screen.ask_in_steps("POST", "scenario/preview", **sent)
             if preview["lost"]:
                 back = ["scenarios", name] if name else ["scenarios"]
                 return screen.confirmation(f"Apply {preview['scenario']}?", "Apply it", lost=preview["lost"], back=back)
-        applied = yield from screen.control.ask_in_steps("POST", "scenario", **sent)
+        applied = yield from screen.ask_in_steps("POST", "scenario", **sent)
     except ControlRefused as refused:
         if name and name not in loader.library():
             raise
@@ -99,19 +97,8 @@ def apply(screen: Screen) -> Steps:
 
 
 def play(screen: Screen) -> Response:
-    """Play the story of a ready scenario and show the result of each step."""
     name = screen.params["name"]
     if name not in loader.library():
         return screen.missing("scenario")
-    played = screen.control.ask("POST", f"scenarios/{name}/play", {})
+    played = screen.ask("POST", f"scenarios/{name}/play", {})
     return screen.page("played", name=name, played=played)
-
-
-def withdraw(screen: Screen) -> Response:
-    screen.control.ask("DELETE", "scenario")
-    return screen.go("scenarios", done="withdrawn")
-
-
-def clear_rules(screen: Screen) -> Response:
-    screen.control.ask("DELETE", "rules")
-    return screen.go("scenarios", done="rules-cleared")

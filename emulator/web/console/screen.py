@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
 from emulator.api.service import BankService
@@ -16,6 +16,8 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.store import StoreUnwritable
 from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
+
+MOST = 100  # entries of a list on one page
 
 # `Control.handle` of the control interface, passed in by `assemble`.
 Answering = Callable[["BankService", Request], Answered]
@@ -29,52 +31,6 @@ class ControlRefused(Exception):
         self.status = status
         self.texts = texts
         self.members = members
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleControl:
-    """The control interface of one bank, called on behalf of one browser request."""
-
-    answering: Answering
-    service: BankService
-    request: Request
-    token: str | None
-
-    def send(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> Answered:
-        """The raw answer of `/_emulator/PATH`, called with the browser's Host header, so that the same checks apply."""
-        headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
-        if body or method in ("POST", "PUT"):
-            headers.append(("Content-Type", content_type))
-        if self.token is not None:
-            headers.append(("Authorization", f"Bearer {self.token}"))
-        target = f"{self.request.prefix}/_emulator/{path}"
-        asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
-        return self.answering(self.service, asked)
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer; raises ControlRefused for 4xx and 5xx."""
-        return _value(finished(self.send(method, path, _json(body))))
-
-    def ask_in_steps(
-        self, method: str, path: str, body: Any = None, *, yaml: str | None = None
-    ) -> Generator[object, None, Any]:
-        """Like `ask`, for operations that may take long: other requests are answered between the steps."""
-        if yaml is not None:
-            answer = self.send(method, path, yaml.encode(), "application/yaml")
-        else:
-            answer = self.send(method, path, _json(body))
-        while isinstance(answer, Unfinished):
-            try:
-                yield answer.last
-            except StoreUnwritable as error:
-                answer.failed = error
-            answer = answer.step()
-        return _value(answer)
-
-    def every(self, kind: str) -> list[dict[str, Any]]:
-        """The list at an address of the control interface, up to the highest limit."""
-        listed: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
-        return listed
 
 
 def _json(body: Any) -> bytes:
@@ -118,21 +74,39 @@ NAVIGATION = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ListPart:
+    """A list of `total` entries that is shown page by page: `size` of them from `offset` on.
+
+    `query`: the filters, for the addresses of the other pages.
+    """
+
+    total: int
+    offset: int
+    size: int
+    query: str
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
 @dataclass(slots=True)
 class Screen:
-    """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank.
+    """The argument of every page function: `params` of the address, `query`, the posted `form`, and the bank, whose
+    control interface it asks (`answering`) with the --control-token, on behalf of the browser.
 
     `refused`: why the bank refused the form, for the page that shows the form again.
     """
 
     service: BankService
     request: Request
-    control: ConsoleControl
+    answering: Answering
+    token: str | None
     csrf: str
     query: PageForm
     form: PageForm = field(default_factory=lambda: PageForm({}))
     params: Mapping[str, str] = field(default_factory=dict)
-    logged_in: bool = False
     refused: ControlRefused | None = None
 
     @property
@@ -144,11 +118,48 @@ class Screen:
         """The address of the overview."""
         return root_of(self.request) + "/console"
 
-    def offset(self, total: int) -> int:
-        """The offset that the address asks for; 0 if it is malformed or not below `total`."""
+    def send(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> Answered:
+        """The raw answer of `/_emulator/PATH`, called with the browser's Host header, so that the same checks apply."""
+        headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
+        if body or method in ("POST", "PUT"):
+            headers.append(("Content-Type", content_type))
+        if self.token is not None:
+            headers.append(("Authorization", f"Bearer {self.token}"))
+        target = f"{self.request.prefix}/_emulator/{path}"
+        asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
+        return self.answering(self.service, asked)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON answer of the control interface; raises ControlRefused for 4xx and 5xx."""
+        return _value(finished(self.send(method, path, _json(body))))
+
+    def ask_in_steps(
+        self, method: str, path: str, body: Any = None, *, yaml: str | None = None
+    ) -> Generator[object, None, Any]:
+        """Like `ask`, for operations that may take long: other requests are answered between the steps."""
+        if yaml is not None:
+            answer = self.send(method, path, yaml.encode(), "application/yaml")
+        else:
+            answer = self.send(method, path, _json(body))
+        while isinstance(answer, Unfinished):
+            try:
+                yield answer.last
+            except StoreUnwritable as error:
+                answer.failed = error
+            answer = answer.step()
+        return _value(answer)
+
+    def every(self, kind: str) -> list[dict[str, Any]]:
+        """The list at an address of the control interface, up to the highest limit."""
+        listed: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
+        return listed
+
+    def part(self, total: int, filters: Mapping[str, str] | None = None, *, size: int = MOST) -> ListPart:
+        """Where the address asks to show a list: at its begin if that is malformed or not below `total`."""
         asked = self.query.get("offset", "0")
         offset = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
-        return offset if offset < total else 0
+        given = urlencode({name: value for name, value in (filters or {}).items() if value})
+        return ListPart(total, offset if offset < total else 0, size, f"{given}&" if given else "")
 
     def at(self, *segments: str) -> str:
         """The address of a page below the console."""
@@ -174,7 +185,7 @@ class Screen:
             bank_id=bank.name,
             now=bank.clock.now(),
             frozen=bank.clock.mode == "frozen",
-            logged_in=self.logged_in,
+            logged_in=self.token is not None,
             # of the default bank, whose documents say who has logged out
             logout=self.home.removesuffix(f"{self.request.prefix}/console") + "/console/logout",
             names=DisplayNames(bank),
@@ -206,7 +217,6 @@ class Screen:
         return see_other(self.at(*segments) + (f"?done={done}" if done else ""))
 
     def missing(self, what: str) -> Response:
-        """Answer 404 for a resource that does not exist."""
         return self.page("missing", status=404, what=what)
 
 
@@ -232,38 +242,43 @@ DONE = {
 }
 
 
+def sends(method: str, path: str, *, to: str, done: str) -> Callable[[Screen], Response]:
+    """The action of a form that is one operation of the control interface: then the page `to` says what was `done`."""
+
+    def act(screen: Screen) -> Response:
+        screen.ask(method, path.format(**screen.params))
+        return screen.go(to, done=done)
+
+    return act
+
+
 def quote_segment(name: str) -> str:
     """A name as one segment of a control address."""
     return quote(name, safe="") or "-"
 
 
 class DisplayNames:
-    """Names for the ids on a page, looked up once each; an id without a name stands for itself."""
+    """Names for the ids on a page; an id without a name stands for itself."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
-        self._known: dict[tuple[str, str], str] = {}
-
-    def _name(self, kind: str, key: str, look_up: Callable[[Bank, str], Mapping[str, Any] | None]) -> str:
-        if (kind, key) not in self._known:
-            named = look_up(self._bank, key) or {}
-            self._known[kind, key] = str(named.get("name") or key)
-        return self._known[kind, key]
 
     def person(self, national_id: str | None) -> str:
-        return self._name("person", national_id, people.person) if national_id else "nobody yet"
+        return _name(people.person(self._bank, national_id), national_id) if national_id else "nobody yet"
 
     def account(self, account_id: str) -> str:
-        return self._name("account", account_id, lambda bank, key: bank.documents.get(ACCOUNT, key))
+        return _name(self._bank.documents.get(ACCOUNT, account_id), account_id)
 
     def card(self, card_id: str) -> str:
-        return self._name("card", card_id, lambda bank, key: bank.documents.get(CARD, key))
+        return _name(self._bank.documents.get(CARD, card_id), card_id)
 
     def agreement(self, agreement_id: str | None) -> str:
         """The name of an agreement; empty for none."""
-        if not agreement_id:
-            return ""
-        return self._name("agreement", agreement_id, lambda bank, key: bank.documents.get(AGREEMENT, key))
+        return _name(self._bank.documents.get(AGREEMENT, agreement_id), agreement_id) if agreement_id else ""
 
     def customer(self, customer_id: str) -> str:
-        return self._name("customer", customer_id, lambda bank, key: bank.documents.get(CUSTOMER, key))
+        return _name(self._bank.documents.get(CUSTOMER, customer_id), customer_id)
+
+
+def _name(named: Mapping[str, Any] | None, identity: str) -> str:
+    return str((named or {}).get("name") or identity)

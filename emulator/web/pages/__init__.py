@@ -1,1 +1,1 @@
-"""HTML pages: the SCA pages, `/my`, and the modules they share with the console and the documentation."""
+"""HTML pages: the SCA pages, /my, the documentation at /docs, and the modules that they share with the console."""

@@ -45,7 +45,6 @@ class LoginCookie:
         return ("Set-Cookie", f"{self._name}={value}; {self._attributes}{ending}")
 
     def deleted(self) -> tuple[str, str]:
-        """The header that deletes the cookie."""
         return self.set_to("", seconds=0)
 
 
@@ -85,7 +84,6 @@ class PageForm:
         return list(self._fields.get(name, ()))
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Every field with each of its values, in order."""
         return [(name, value) for name, values in self._fields.items() for value in values]
 
     def __contains__(self, name: str) -> bool:

@@ -204,8 +204,12 @@ class Visit:
         purpose = header(self.request, "sec-purpose") or ""
         return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"
 
-    def refused(self, guard: Guard) -> Response | None:
-        """403 for an unknown host name or a form of another site, 405 for other methods; None if it is accepted."""
+    def answered(self, guard: Guard, answer: Callable[[], Response]) -> Response:
+        """The answer, or the page that says why there is none.
+
+        403 for an unknown host name or a form of another site, 405 for other methods, 400 and 415 for an unreadable
+        form, 503 for a store without room.
+        """
         if not guard.knows_host(self.request):
             return self.notice(403, "foreign_title", self.say("host_text"))
         if self.request.method not in ("GET", "HEAD", "POST"):
@@ -213,13 +217,6 @@ class Visit:
             return self.notice(405, "method_title_405", self.say("method_text_405"), headers=allowed)
         if self.request.method == "POST" and guard.is_foreign(self.request):
             return self.notice(403, "foreign_title", self.say("foreign_text"))
-        return None
-
-    def answered(self, guard: Guard, answer: Callable[[], Response]) -> Response:
-        """The answer, or the page that says why there is none: a refused request or form, or a store without room."""
-        refused = self.refused(guard)
-        if refused is not None:
-            return refused
         try:
             return answer()
         except FormRefused as error:
@@ -254,7 +251,6 @@ class Visit:
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)
 
     def unknown(self) -> Response:
-        """The answer to an address that the bank does not know."""
         return self.notice(404, "unknown_title", self.say("unknown_text"))
 
 

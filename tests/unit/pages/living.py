@@ -20,9 +20,9 @@ from emulator.control import Control
 from emulator.control import openapi as control_openapi
 from emulator.settings import ServeSettings
 from emulator.web.console.handler import Console
-from emulator.web.docs.page import DocsPage
 from emulator.web.pages import my_pages, sca_pages
 from emulator.web.pages.browser import Guard
+from emulator.web.pages.docs_pages import DocsPage
 from emulator.web.pages.rendering import CustomerPages, StaticFiles
 from tests.unit.pages.visitor import HOST, Visitor
 

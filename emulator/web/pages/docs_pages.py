@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from emulator import manual
@@ -17,12 +17,12 @@ from emulator.web.pages.browser import FormRefused, Guard, path_below, read_quer
 from emulator.web.pages.rendering import bare, html
 
 if TYPE_CHECKING:
-    from emulator.web.docs.reference import Reference
+    from emulator.web.pages.operation_reference import Reference
 
 _IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Book:
     """One OpenAPI document: the path of its page, its title, its address, where a browser reads it, and its builder.
 
@@ -35,6 +35,12 @@ class Book:
     document: str
     source: str
     make: Callable[[], Mapping[str, Any]]
+
+    @cached_property
+    def reference(self) -> Reference:
+        from emulator.web.pages.operation_reference import Reference  # only on use, to keep the start fast
+
+        return Reference(self.path, self.make())
 
 
 class DocsPage:
@@ -66,10 +72,8 @@ class DocsPage:
                 control,
             ),
         }
-        self._reference = lru_cache(maxsize=2)(self._build_reference)
 
     def handle(self, _service: BankService, request: Request) -> Response:
-        """Answer GET and HEAD."""
         if not self._guard.knows_host(request):
             return bare(request, 403, "Host name not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD"):
@@ -91,13 +95,7 @@ class DocsPage:
         return self._missing(request, here)
 
     def no_bank(self, request: Request, name: str) -> Response:
-        """Answer 404 for a bank that does not exist."""
         return bare(request, 404, "Not found", f"The bank {name} does not exist.")
-
-    def _build_reference(self, book: str) -> Reference:
-        from emulator.web.docs.reference import Reference  # only on use, to keep the start fast
-
-        return Reference(self._books[book].make())
 
     def _page(self, request: Request, address: str) -> Response:
         from markupsafe import Markup  # comes with jinja2, which is imported with the first page
@@ -115,7 +113,7 @@ class DocsPage:
         )
 
     def _operations(self, request: Request, book: Book, name: str) -> Response:
-        reference = self._reference(book.path)
+        reference = book.reference
         if not name:
             return self._shown(
                 request, "docs/operations.html", title=book.title, here=book.path, book=book, groups=reference.groups
@@ -146,8 +144,8 @@ class DocsPage:
 
     def _results(self, request: Request, query: str, status: int) -> Response:
         among = [*manual.entries()]
-        for path in self._books:
-            among += self._reference(path).entries(path)
+        for book in self._books.values():
+            among += book.reference.entries
         return self._shown(
             request,
             "docs/search.html",

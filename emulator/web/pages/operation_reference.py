@@ -10,7 +10,7 @@ from typing import Any
 
 from emulator.manual import Entry
 
-_METHODS = ("get", "post", "put", "patch", "delete")
+_METHODS = ("get", "post", "put", "patch", "delete")  # in the order of the page
 _DEEPEST = 8  # levels of a schema that are shown; a schema may contain itself
 _MOST_VALUES = 30  # values of an enumeration that are shown
 _PLACES = {"path": "Path", "query": "Query", "header": "Headers"}
@@ -30,14 +30,6 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """A value as indented JSON, with a title."""
-
-    title: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class BodyShape:
     """One of the shapes that a body may have."""
 
@@ -53,16 +45,7 @@ class BodyContent:
     media_type: str
     type: str
     forms: tuple[BodyShape, ...]
-    examples: tuple[Example, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentedAnswer:
-    """An answer of an operation."""
-
-    status: str
-    about: str
-    contents: tuple[BodyContent, ...]
+    examples: tuple[tuple[str, str], ...]  # a title, and the value as indented JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +58,28 @@ class DocumentedOperation:
     summary: str
     about: str
     group: str
-    rules: str  # the manual's page about it, as a path below /docs/
+    rules: str  # the manual's page about it, as a path that begins with /docs/; empty for none
     parameters: tuple[tuple[str, tuple[Member, ...]], ...]
     body: tuple[BodyContent, ...]
-    answers: tuple[DocumentedAnswer, ...]
+    answers: tuple[tuple[str, str, tuple[BodyContent, ...]], ...]  # status, description, bodies
 
 
 class Reference:
-    """The operations of an OpenAPI document."""
+    """The operations of an OpenAPI document of ours; `book` is the path of its page below `/docs`."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
+    def __init__(self, book: str, document: Mapping[str, Any]) -> None:
+        self._book = book
         self._document = document
 
     @cached_property
     def operations(self) -> dict[str, DocumentedOperation]:
         """All operations by operationId, in the order of the document."""
-        operations = {}
-        for path, item in self._document.get("paths", {}).items():
-            for method in _METHODS:
-                if method in item:
-                    operation = self._operation(path, method, item[method], item.get("parameters", []))
-                    operations[operation.id] = operation
-        return operations
+        return {
+            item[method]["operationId"]: self._operation(path, method, item[method])
+            for path, item in self._document["paths"].items()
+            for method in _METHODS
+            if method in item
+        }
 
     @cached_property
     def groups(self) -> dict[str, list[DocumentedOperation]]:
@@ -105,65 +88,48 @@ class Reference:
             groups.setdefault(operation.group, []).append(operation)
         return groups
 
-    def entries(self, book: str) -> list[Entry]:
+    @cached_property
+    def entries(self) -> list[Entry]:
         """The entries of the search: each operation with its parameters, members and values."""
         return [
-            Entry(f"/{book}/{operation.id}", f"{operation.method} {operation.path}", operation.id, text)
-            for operation, text in self._texts
-        ]
-
-    @cached_property
-    def _texts(self) -> list[tuple[DocumentedOperation, str]]:
-        return [
-            (operation, " ".join(dict.fromkeys(filter(None, _words(operation)))))
+            Entry(
+                f"/{self._book}/{operation.id}",
+                f"{operation.method} {operation.path}",
+                operation.id,
+                " ".join(dict.fromkeys(filter(None, _words(operation)))),
+            )
             for operation in self.operations.values()
         ]
 
-    def _operation(
-        self, path: str, method: str, operation: Mapping[str, Any], shared: Sequence[Mapping[str, Any]]
-    ) -> DocumentedOperation:
-        steps = [step for step in path.split("/") if step and step not in ("v1", "_emulator") and "{" not in step]
-        parameters = [self._resolved(parameter) for parameter in (*shared, *operation.get("parameters", []))]
-        body = self._resolved(operation.get("requestBody", {}))
+    def _operation(self, path: str, method: str, operation: Mapping[str, Any]) -> DocumentedOperation:
+        parameters = [self._resolved(parameter) for parameter in operation.get("parameters", ())]
+        responses = ((status, self._resolved(answer)) for status, answer in operation["responses"].items())
         return DocumentedOperation(
-            id=operation.get("operationId", f"{method}-{path}"),
+            id=operation["operationId"],
             method=method.upper(),
             path=path,
-            summary=operation.get("summary", ""),
-            about=operation.get("description", ""),
-            group=next(iter(operation.get("tags", [])), steps[0] if steps else "other"),
+            summary=operation["summary"],
+            about=operation["description"],
+            group=operation["tags"][0],
             rules="".join(operation.get("externalDocs", {}).get("url", "").rpartition("/docs/")[1:]),
             parameters=tuple(
                 (title, tuple(map(self._parameter, named)))
                 for place, title in _PLACES.items()
-                if (named := [parameter for parameter in parameters if parameter.get("in") == place])
+                if (named := [parameter for parameter in parameters if parameter["in"] == place])
             ),
-            body=self._contents(body.get("content", {})),
-            answers=tuple(
-                DocumentedAnswer(status, answer.get("description", ""), self._contents(answer.get("content", {})))
-                for status, answer in (
-                    (status, self._resolved(one)) for status, one in operation.get("responses", {}).items()
-                )
-            ),
+            body=self._contents(operation.get("requestBody", {})),
+            answers=tuple((status, answer["description"], self._contents(answer)) for status, answer in responses),
         )
 
     def _resolved(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
-        followed = 0
-        while "$ref" in part and followed < 20:
-            inner: Any = self._document
-            for step in part["$ref"].removeprefix("#/").split("/"):
-                inner = inner.get(step.replace("~1", "/").replace("~0", "~"), {})
-            part, followed = inner, followed + 1
+        while "$ref" in part:
+            kind, name = part["$ref"].removeprefix("#/components/").split("/")
+            part = self._document["components"][kind][name]
         return part
 
     def _parameter(self, parameter: Mapping[str, Any]) -> Member:
-        schema = parameter.get("schema", {})
-        return self._member(
-            parameter["name"],
-            {**schema, "description": parameter.get("description", "")},
-            required=parameter.get("required", False),
-            depth=0,
-        )
+        schema = {**parameter["schema"], "description": parameter.get("description", "")}
+        return self._member(parameter["name"], schema, required=parameter.get("required", False), depth=0)
 
     def _member(self, name: str, schema: Mapping[str, Any], *, required: bool, depth: int) -> Member:
         shape = self._resolved(schema)
@@ -218,12 +184,10 @@ class Reference:
         shown = shown or ("object" if "properties" in shape or "allOf" in shape else "any")
         return ", ".join(filter(None, (shown, shape.get("format"))))
 
-    def _contents(self, content: Mapping[str, Any]) -> tuple[BodyContent, ...]:
+    def _contents(self, part: Mapping[str, Any]) -> tuple[BodyContent, ...]:
         return tuple(
-            BodyContent(
-                media_type, self._type(part.get("schema", {})), self._forms(part.get("schema", {})), _examples(part)
-            )
-            for media_type, part in content.items()
+            BodyContent(media_type, self._type(body["schema"]), self._forms(body["schema"]), _examples(body))
+            for media_type, body in part.get("content", {}).items()
         )
 
     def _forms(self, schema: Mapping[str, Any]) -> tuple[BodyShape, ...]:
@@ -266,18 +230,18 @@ def _between(low: int | None, high: int | None, unit: str = "") -> Iterator[str]
     yield f"{bounds} {unit}{'' if number == 1 else 's'}" if unit else bounds
 
 
-def _examples(part: Mapping[str, Any]) -> tuple[Example, ...]:
-    named = {f"Example: {name}": one.get("value") for name, one in part.get("examples", {}).items()}
-    if "example" in part:
-        named["Example"] = part["example"]
-    return tuple(Example(title, json.dumps(value, indent=2, ensure_ascii=False)) for title, value in named.items())
+def _examples(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    named = {f"Example: {name}": one["value"] for name, one in body.get("examples", {}).items()}
+    if "example" in body:
+        named["Example"] = body["example"]
+    return tuple((title, json.dumps(value, indent=2, ensure_ascii=False)) for title, value in named.items())
 
 
 def _words(operation: DocumentedOperation) -> Iterator[str]:
     yield from (operation.summary, operation.about, operation.method, operation.path)
     for _, parameters in operation.parameters:
         yield from _member_words(parameters)
-    for content in (*operation.body, *(content for answer in operation.answers for content in answer.contents)):
+    for content in (*operation.body, *(content for _, _, contents in operation.answers for content in contents)):
         for form in content.forms:
             yield from _member_words(form.members)
 
