@@ -13,10 +13,10 @@ import orjson
 from emulator.bank.bank import Bank
 from emulator.bank.documents import DriftedTransaction, Texts, Transaction
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import TRANSACTION, EntryKind
+from emulator.bank.kinds import ACCOUNT, CARD, TRANSACTION, EntryKind
 
 if TYPE_CHECKING:
-    from emulator.bank.accounts.drifting_feed import DriftingFeed
+    from emulator.bank.feed import Entry, Shown
 
 BOOKED = "booked"
 PENDING = "pending"
@@ -117,14 +117,53 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     return TransactionPage(texts, more)
 
 
+class DriftingFeed:
+    """The entries of one account or card as TPPs see them when the setting `feed` makes them drift."""
+
+    def __init__(self, bank: Bank, kind: EntryKind, holder_id: str) -> None:
+        from emulator.bank import feed  # imports pydantic
+
+        self._feed = feed
+        self._bank = bank
+        self._kind = kind
+        self._holder_id = holder_id
+        self._names = (holder_id, *_numbers(bank, kind, holder_id))
+        self._effects = feed.effects(bank.settings.drift)
+
+    def trace(self, shelf: str) -> Iterator[tuple[Entry, list[Shown]]]:
+        """Each entry on a shelf (`booked` or `pending`), newest first, with all forms in which it is ever shown."""
+        group = f"{self._holder_id}|{shelf}"
+        for text in self._bank.documents.range_texts(self._kind, "shelf", group=group, reverse=True):
+            entry = orjson.loads(text)
+            yield entry, self._feed.shown(entry, self._effects, self._names, self._bank.ids)
+
+    def listed(self, shelf: str) -> list[Entry]:
+        """The entries of a shelf as a list shows them now, newest first."""
+        now = self._bank.clock.stamp()
+        entries = [one.entry for _, shown in self.trace(shelf) for one in shown if one.at(now)]
+        return sorted(entries, key=lambda entry: str(entry["order"]), reverse=True)
+
+    def find(self, shown_id: str) -> Entry | None:
+        """The entry that is shown under this id now; a card's entry also by its cardTransactionId."""
+        for shelf in (PENDING, BOOKED):
+            for entry in self.listed(shelf):
+                if "unidentified" not in entry and shown_id in (entry["id"], entry.get("cardTransactionId")):
+                    return entry
+        return None
+
+
+def _numbers(bank: Bank, kind: EntryKind, holder_id: str) -> tuple[str, ...]:
+    """The numbers of an account or card."""
+    if kind is TRANSACTION:
+        account = bank.documents.get(ACCOUNT, holder_id)
+        return () if account is None else (account["iban"], account["bban"])
+    card = bank.documents.get(CARD, holder_id)
+    return () if card is None else (card["maskedPan"],)
+
+
 def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> DriftingFeed | None:
     """The drifting feed of an account or card; None if entries are shown as they are stored."""
-    if not bank.settings.drift:
-        return None
-    # Imported on use: it needs pydantic.
-    from emulator.bank.accounts.drifting_feed import DriftingFeed
-
-    return DriftingFeed(bank, kind, holder_id)
+    return DriftingFeed(bank, kind, holder_id) if bank.settings.drift else None
 
 
 class _Shelf:

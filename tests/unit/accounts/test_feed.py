@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from emulator.bank import feed, fixtures
 from emulator.bank.accounts import accounts, ledger, transactions
-from emulator.bank.accounts.drifting_feed import DriftingFeed
-from emulator.bank.accounts.transactions import Window
+from emulator.bank.accounts.transactions import DriftingFeed, Window
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.feed import EFFECTS
