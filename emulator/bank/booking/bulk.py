@@ -7,21 +7,14 @@ without enough money waits for the next run, while later ones may still be funde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from emulator.bank import products
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
-from emulator.bank.booking import entries, settlement
-from emulator.bank.clock import moment, oslo_date
-from emulator.bank.customers.people import CORPORATE
-from emulator.bank.documents import Account, Payment, TransactionDetails, TransactionMembers
-from emulator.bank.kinds import ACCOUNT
-from emulator.bank.money import plain
+from emulator.bank.booking import settlement
+from emulator.bank.booking.entries import Part
+from emulator.bank.documents import Payment
 
-ZERO = Decimal(0)
 OPEN, HELD, PAID, REJECTED = "OPEN", "HELD", "ACSC", "RJCT"
 
 
@@ -54,9 +47,10 @@ def item(payment: Payment, index: int) -> dict[str, Any]:
     return {**initiation["payments"][index], "debtorAccount": initiation["debtorAccount"]}
 
 
-def as_batch(payment: Payment) -> bool:
-    """Whether the entries are booked as one transaction: on request, in the corporate context only."""
-    return payment["context"] == CORPORATE and bool(payment["initiation"].get("batchBookingPreferred"))
+def _held(payment: Payment) -> list[Part]:
+    return [
+        Part(item(payment, index), entry) for index, entry in enumerate(payment["entries"]) if entry["status"] == HELD
+    ]
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
@@ -67,109 +61,27 @@ def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: b
             close_open(payment, HELD)  # without an account it can still be advanced manually, like a single payment
         return force
     free = ledger.available(debtor)
-    chosen: list[int] = []
-    still_open = 0
-    for index, entry in enumerate(payment["entries"]):
-        if entry["status"] == OPEN:
-            still_open += 1
-            if force or settlement.cost(entry) <= free:
-                chosen.append(index)
-                free -= settlement.cost(entry)
-    if not chosen or (whole and len(chosen) < still_open):
+    waiting = [index for index, entry in enumerate(payment["entries"]) if entry["status"] == OPEN]
+    chosen: list[Part] = []
+    for index in waiting:
+        entry = payment["entries"][index]
+        if force or settlement.cost(entry) <= free:
+            chosen.append(Part(item(payment, index), entry))
+            free -= settlement.cost(entry)
+    if not chosen or (whole and len(chosen) < len(waiting)):
         return False
-    total = sum((settlement.cost(payment["entries"][index]) for index in chosen), ZERO)
-    ledger.reserve(bank, debtor["id"], total, at=at)
-    payment["held"] = plain(total + Decimal(payment.get("held", "0")), debtor["currency"])
-    for index in chosen:
-        payment["entries"][index]["status"] = HELD
-    _pend(bank, payment, debtor, chosen, at)
-    settlement.pend_fee(bank, payment, _fees(payment, _held(payment)), at=at)
+    for part in chosen:
+        part.state["status"] = HELD
+    settlement.reserve(bank, payment, debtor, chosen, at, held=_held(payment))
     return True
-
-
-def _held(payment: Payment) -> list[int]:
-    return [index for index, entry in enumerate(payment["entries"]) if entry["status"] == HELD]
-
-
-def _fees(payment: Payment, chosen: list[int]) -> Decimal:
-    return sum((settlement.fee(payment["entries"][index]) for index in chosen), ZERO)
-
-
-def _shown(bank: Bank, payment: Payment, debtor: Account, index: int) -> tuple[TransactionDetails, Account | None]:
-    one = item(payment, index)
-    creditor = accounts.creditor(bank, one["creditorAccount"], payment["entries"][index].get("creditorAccountId"))
-    shown = entries.parties(bank, products.of(payment), one, debtor=debtor, creditor=creditor)
-    return shown, creditor
-
-
-def _debit(payment: Payment, debtor: Account, index: int, shown: TransactionDetails, date: str) -> TransactionMembers:
-    return entries.debit(
-        shown,
-        products.of(payment),
-        payment["initiation"]["payments"][index],
-        payment["entries"][index],
-        payment_id=payment["id"],
-        currency=debtor["currency"],
-        date=date,
-    )
-
-
-def _batch(
-    bank: Bank, payment: Payment, debtor: Account, shown: Mapping[int, TransactionDetails], date: str
-) -> TransactionMembers:
-    return entries.batch(
-        products.of(payment),
-        [(parties, Decimal(payment["entries"][index]["amount"])) for index, parties in shown.items()],
-        debtor=debtor,
-        debtor_name=accounts.holder(bank, debtor),
-        payment_id=payment["id"],
-        information_id=payment["initiation"].get("paymentInformationId"),
-        date=date,
-    )
-
-
-def _pend(bank: Bank, payment: Payment, debtor: Account, chosen: list[int], at: str) -> None:
-    """Show the reservation as pending: one transaction per `chosen` entry, or one batch that replaces the last."""
-    date = oslo_date(moment(at)).isoformat()
-    batched = as_batch(payment)
-    shown = {index: _shown(bank, payment, debtor, index)[0] for index in (_held(payment) if batched else chosen)}
-    if batched:
-        members = entries.pending(_batch(bank, payment, debtor, shown, date), payment.get("executeAt", at))
-        payment["pendingId"] = ledger.pend(bank, debtor["id"], members, pending=payment.get("pendingId"), at=at)
-        return
-    for index in chosen:
-        members = entries.pending(_debit(payment, debtor, index, shown[index], date), payment.get("executeAt", at))
-        payment["entries"][index]["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
 
 
 def settle(bank: Bank, payment: Payment, at: str) -> None:
     """Book every funded entry, separately or as a batch, all fees as one, and each creditor in this bank."""
     chosen = _held(payment)
-    held, batch_pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
-    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
-    for index in chosen:
-        payment["entries"][index]["status"] = PAID
-    if debtor is None or not chosen:
-        return
-    date = oslo_date(moment(at)).isoformat()
-    shown: dict[int, TransactionDetails] = {}
-    for index in chosen:
-        shown[index], creditor = _shown(bank, payment, debtor, index)
-        if creditor is not None:
-            credit = entries.credit(
-                bank, shown[index], products.of(payment), item(payment, index), to=creditor, date=date
-            )
-            ledger.book(bank, creditor["id"], credit, at=at)
-    ledger.release(bank, debtor["id"], held, at=at)
-    if as_batch(payment):
-        members = _batch(bank, payment, debtor, shown, date)
-        ledger.book(bank, debtor["id"], members, pending=batch_pending, at=at)
-    else:
-        for index in chosen:
-            pending = payment["entries"][index].pop("pendingId", None)
-            members = _debit(payment, debtor, index, shown[index], date)
-            ledger.book(bank, debtor["id"], members, pending=pending, at=at)
-    settlement.book_fee(bank, payment, _fees(payment, chosen), at=at)
+    for part in chosen:
+        part.state["status"] = PAID
+    settlement.settle(bank, payment, at, chosen)
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:

@@ -1,7 +1,8 @@
-"""The money of a single payment: reserved when it is accepted, later booked or released.
+"""The money of payments: reserved when they are accepted, later booked or released.
 
-A payment's `held` is its reservation (payments.md#money), shown as the pending transaction `pendingId`. The bank's
-fee is a separate transaction (assumed).
+What is paid by itself is a part: a single payment, or an entry of a bulk (`bulk.py`). A payment's `held` is its
+reservation (payments.md#money), shown as the pending transaction `pendingId` of each part, or of the payment if its
+entries are booked as one. The bank's fee is a separate transaction (assumed).
 
     moment                          function     account                       payment
     accepted, or money has come     `hold`       reserved, pending shown       `held`, `pendingId`, `feePendingId`
@@ -17,48 +18,26 @@ takes part in nothing. Nothing here prevents a second reservation or booking: `F
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
-from emulator.bank import products
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
+from emulator.bank.booking.entries import Part
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import Account, Payment, Price, TransactionDetails, TransactionMembers
+from emulator.bank.customers.people import CORPORATE
+from emulator.bank.documents import Account, BulkEntry, Payment, Price, TransactionDetails, TransactionMembers
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import NOT_EXECUTED
 
-
-def pend_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
-    """Show `amount` as the pending fee of the whole reservation; does nothing for an amount of 0."""
-    if amount:
-        members = entries.pending(_fee_members(payment, amount, at), payment.get("executeAt", at))
-        payment["feePendingId"] = ledger.pend(
-            bank, payment["debtorAccountId"], members, pending=payment.get("feePendingId"), at=at
-        )
-
-
-def book_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
-    """Book `amount` as the fee of one execution; does nothing for an amount of 0."""
-    pending = payment.pop("feePendingId", None)
-    if amount:
-        ledger.book(bank, payment["debtorAccountId"], _fee_members(payment, amount, at), pending=pending, at=at)
-
-
-def _fee_members(payment: Payment, amount: Decimal, at: str) -> TransactionMembers:
-    date = oslo_date(moment(at)).isoformat()
-    return entries.fee(products.of(payment), payment_id=payment["id"], amount=amount, date=date)
+ZERO = Decimal(0)
 
 
 def cost(price: Price) -> Decimal:
     """The amount that one execution of a payment, or of an entry of a bulk, debits, including the fee."""
-    return Decimal(price["amount"]) + fee(price)
-
-
-def fee(price: Price) -> Decimal:
-    """The fee of one execution; 0 if there is none."""
-    return Decimal(price.get("fee", "0"))
+    return Decimal(price["amount"]) + Decimal(price.get("fee", "0"))
 
 
 def funds_available(bank: Bank, payment: Payment) -> bool:
@@ -75,60 +54,88 @@ def covers(bank: Bank, payment: Payment) -> bool:
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
-    """Reserve the payment's money and show it pending; returns whether there was enough money, or `force` is set."""
+    """Reserve a single payment's money and show it pending; returns whether there was enough, or `force` is set."""
     debtor = accounts.payer(bank, payment["debtorAccountId"])
     if debtor is None:
         return force
-    needed = cost(payment)
-    if not force and ledger.available(debtor) < needed:
+    if not force and ledger.available(debtor) < cost(payment):
         return False
-    ledger.reserve(bank, debtor["id"], needed, at=at)
-    payment["held"] = plain(needed, debtor["currency"])
-    members = entries.pending(_debit(bank, payment, debtor, None, at)[0], payment.get("executeAt", at))
-    payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
-    pend_fee(bank, payment, fee(payment), at=at)
+    only = [_whole(payment)]
+    reserve(bank, payment, debtor, only, at, held=only)
     return True
 
 
-def _creditor(bank: Bank, payment: Payment) -> Account | None:
-    return accounts.creditor(bank, payment["initiation"]["creditorAccount"], payment.get("creditorAccountId"))
+def _whole(payment: Payment) -> Part:
+    return Part(payment["initiation"], payment)
 
 
-def _debit(
-    bank: Bank, payment: Payment, debtor: Account, creditor: Account | None, at: str
-) -> tuple[TransactionMembers, TransactionDetails, str]:
-    """The debtor's transaction, the members that both sides show, and the Oslo date."""
-    product = products.of(payment)
-    initiation = payment["initiation"]
-    creditor = creditor or _creditor(bank, payment)
-    date = oslo_date(moment(at)).isoformat()
-    shown = entries.parties(bank, product, initiation, debtor=debtor, creditor=creditor)
-    debit = entries.debit(
-        shown,
-        product,
-        initiation,
-        payment,
-        payment_id=payment["id"],
-        currency=debtor["currency"],
-        date=date,
-    )
-    return debit, shown, date
+def as_batch(payment: Payment) -> bool:
+    """Whether the entries of a bulk are booked as one transaction: on request, in the corporate context only."""
+    wanted = "entries" in payment and payment["initiation"].get("batchBookingPreferred")
+    return payment["context"] == CORPORATE and bool(wanted)
 
 
-def settle(bank: Bank, payment: Payment, at: str) -> None:
-    """Book one execution: debtor, fee, and a creditor in this bank."""
+def reserve(
+    bank: Bank, payment: Payment, debtor: Account, parts: Sequence[Part], at: str, *, held: Sequence[Part]
+) -> None:
+    """Reserve the money of `parts` and show it pending; `held`: all parts whose money is reserved then."""
+    total = sum((cost(part.state) for part in parts), ZERO)
+    ledger.reserve(bank, debtor["id"], total, at=at)
+    payment["held"] = plain(total + Decimal(payment.get("held", "0")), debtor["currency"])
+    pending = held if as_batch(payment) else parts  # a batch replaces the last one
+    shown = [entries.parties(bank, payment, part, debtor)[0] for part in pending]
+    for state, members in _debits(bank, payment, debtor, pending, shown, at):
+        waiting = entries.pending(members, payment.get("executeAt", at))
+        state["pendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=state.get("pendingId"), at=at)
+    if fees := _fees(held):
+        waiting = entries.pending(entries.fee(payment, fees, _date(at)), payment.get("executeAt", at))
+        payment["feePendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=payment.get("feePendingId"), at=at)
+
+
+def _date(at: str) -> str:
+    return oslo_date(moment(at)).isoformat()
+
+
+def _fees(parts: Sequence[Part]) -> Decimal:
+    return sum((Decimal(part.state.get("fee", "0")) for part in parts), ZERO)
+
+
+def _debits(
+    bank: Bank,
+    payment: Payment,
+    debtor: Account,
+    parts: Sequence[Part],
+    shown: Sequence[TransactionDetails],
+    at: str,
+) -> list[tuple[Payment | BulkEntry, TransactionMembers]]:
+    """The debtor's transactions, each with the document that has its `pendingId`."""
+    if as_batch(payment):
+        return [(payment, entries.batch(bank, payment, parts, shown, debtor, _date(at)))]
+    return [
+        (part.state, entries.debit(payment, part, texts, debtor["currency"], _date(at)))
+        for part, texts in zip(parts, shown, strict=True)
+    ]
+
+
+def settle(bank: Bank, payment: Payment, at: str, parts: Sequence[Part] | None = None) -> None:
+    """Book one execution of the parts (None: the single payment): debtor, fee, and creditors in this bank."""
+    parts = [_whole(payment)] if parts is None else parts
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
-    held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
-    if debtor is None:
+    held = Decimal(payment.pop("held", "0"))
+    if debtor is None or not parts:
+        payment.pop("pendingId", None)
         return
-    product = products.of(payment)
-    creditor = _creditor(bank, payment)
-    debit, shown, date = _debit(bank, payment, debtor, creditor, at)
-    ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
-    book_fee(bank, payment, fee(payment), at=at)
-    if creditor is not None:
-        credit = entries.credit(bank, shown, product, payment["initiation"], to=creditor, date=date)
-        ledger.book(bank, creditor["id"], credit, at=at)
+    sides = [entries.parties(bank, payment, part, debtor) for part in parts]
+    for state, members in _debits(bank, payment, debtor, parts, [shown for shown, _ in sides], at):
+        ledger.book(bank, debtor["id"], members, pending=state.pop("pendingId", None), released=held, at=at)
+        held = ZERO  # released with the first one
+    pending, fees = payment.pop("feePendingId", None), _fees(parts)
+    if fees:
+        ledger.book(bank, debtor["id"], entries.fee(payment, fees, _date(at)), pending=pending, at=at)
+    for part, (shown, creditor) in zip(parts, sides, strict=True):
+        if creditor is not None:
+            credit = entries.credit(bank, payment, part, shown, creditor, _date(at))
+            ledger.book(bank, creditor["id"], credit, at=at)
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
