@@ -727,7 +727,7 @@ async def test_a_kill_while_an_account_is_deleted_leaves_one_that_can_be_deleted
     assert left is not None
     assert (left["booked"], run_to_end(ledger.reporting(bank))["balanced"]) == (before["booked"], True)
     assert 0 < bank.documents.count(TRANSACTION, accountId=account) <= 150
-    run_to_end(sandbox_accounts.deleting_account(bank, account))
+    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, account))
     assert run_to_end(ledger.reporting(bank))["balanced"]
     again.close()
 
