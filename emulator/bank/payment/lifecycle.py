@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, cast
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
@@ -17,14 +17,7 @@ from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.payment import flows
 from emulator.bank.scheme.transitions import FINAL, UNSIGNED, BasketTransactionStatus
 
-_UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "polls"], ...] = (
-    "due",
-    "progress",
-    "sca",
-    "executeAt",
-    "giveUpAt",
-    "polls",
-)
+_UNTIL_FINAL = ("due", "progress", "sca", "executeAt", "giveUpAt", "polls")
 REASONS: Mapping[str, PsuMessage] = {"RJCT": "rejected", "ACWC": "changed"}
 
 
@@ -46,7 +39,7 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
         payment["psuMessages"] = [*reasons] or [REASONS[status]]
     if status in FINAL:
         for name in _UNTIL_FINAL:
-            payment.pop(name, None)
+            cast(dict[str, Any], payment).pop(name, None)
     bank.publish({"type": "payment", "id": payment["id"], "status": status, "at": when})
     notifies = bank.settings.notifications
     if notifies:
