@@ -72,8 +72,8 @@ FAULTS = (
         "unit/payments/test_exchange.py",
     ),
     Fault(
-        "bank/booking/bulk.py",
-        "if not chosen or (whole and len(chosen) < still_open):",
+        "bank/booking/settlement.py",
+        "if not chosen or (whole and len(chosen) < len(waiting)):",
         "if not chosen:",
         "a bulk for all or nothing begins with a part of the money",
         "unit/payments/test_bulk.py",

@@ -1,8 +1,12 @@
 """The money of payments: reserved when they are accepted, later booked or released.
 
-What is paid by itself is a part: a single payment, or an entry of a bulk (`bulk.py`). A payment's `held` is its
-reservation (payments.md#money), shown as the pending transaction `pendingId` of each part, or of the payment if its
-entries are booked as one. The bank's fee is a separate transaction (assumed).
+What is paid by itself is a part: a single payment, or an entry of a bulk (payments.md#bulk-payments). A payment's
+`held` is its reservation (payments.md#money), shown as the pending transaction `pendingId` of each part, or of the
+payment if its entries are booked as one. The bank's fee is a separate transaction (assumed).
+
+`entries` of a bulk is parallel to its `initiation.payments`: `{status, amount, fee?, rate?, creditorAccountId?,
+pendingId?}`; status OPEN (not funded yet), HELD, ACSC or RJCT. Each run funds the open entries in order; an entry
+without enough money waits for the next run, while later ones may still be funded.
 
     moment                          function     account                       payment
     accepted, or money has come     `hold`       reserved, pending shown       `held`, `pendingId`, `feePendingId`
@@ -12,14 +16,15 @@ entries are booked as one. The bank's fee is a separate transaction (assumed).
     ACCP, RJCT, CANC                `release`    as before                     without them
 
 `force`, for a status that a script or a person sets, reserves below the credit line. A debtor account that was deleted
-takes part in nothing. Nothing here prevents a second reservation or booking: `Flow.hold` asks for `held`, and
-`lifecycle.change` does nothing for the status that a payment already has.
+takes part in nothing. Nothing here prevents a second booking: `lifecycle.change` does nothing for the status that a
+payment already has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
@@ -33,6 +38,7 @@ from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import NOT_EXECUTED
 
 ZERO = Decimal(0)
+OPEN, HELD, PAID, REJECTED = "OPEN", "HELD", "ACSC", "RJCT"
 
 
 def cost(price: Price) -> Decimal:
@@ -53,20 +59,71 @@ def covers(bank: Bank, payment: Payment) -> bool:
     return debtor is not None and ledger.available(debtor) >= cost(payment)
 
 
-def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
-    """Reserve a single payment's money and show it pending; returns whether there was enough, or `force` is set."""
+def has_open(payment: Payment) -> bool:
+    """Whether an entry still waits for money; False for a payment that is not a bulk."""
+    return any(entry["status"] == OPEN for entry in payment.get("entries", ()))
+
+
+def is_waiting(payment: Payment) -> bool:
+    """Whether the only open entries of a bulk are those without money."""
+    return has_open(payment) and all(entry["status"] != HELD for entry in payment["entries"])
+
+
+def is_decided(payment: Payment) -> bool:
+    """Whether every entry of a bulk has its final status."""
+    return all(entry["status"] not in (OPEN, HELD) for entry in payment["entries"])
+
+
+def outcome(payment: Payment) -> str:
+    """The final status of the bulk, by its entries."""
+    paid = [entry["status"] == PAID for entry in payment["entries"]]
+    if all(paid):
+        return "ACSC"
+    return "PART" if any(paid) else "RJCT"
+
+
+def item(payment: Payment, index: int) -> dict[str, Any]:
+    """An entry in the form of a single payment: its members and the bulk's debtor account."""
+    initiation = payment["initiation"]
+    return {**initiation["payments"][index], "debtorAccount": initiation["debtorAccount"]}
+
+
+def _parts(payment: Payment, status: str) -> list[Part]:
+    """The entries of a bulk with this status; of another payment itself, unless it is open and has its money."""
+    if "entries" in payment:
+        indexed = enumerate(payment["entries"])
+        return [Part(item(payment, index), entry) for index, entry in indexed if entry["status"] == status]
+    return [] if status == OPEN and "held" in payment else [Part(payment["initiation"], payment)]
+
+
+def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
+    """Reserve the money of open parts, in order, and show it pending; returns whether any was, or `force` is set.
+
+    `whole`: all parts or none.
+    """
     debtor = accounts.payer(bank, payment["debtorAccountId"])
     if debtor is None:
+        if force:
+            close_open(payment, HELD)  # without an account it can still be advanced manually, like a single payment
         return force
-    if not force and ledger.available(debtor) < cost(payment):
+    free = ledger.available(debtor)
+    waiting = _parts(payment, OPEN)
+    chosen: list[Part] = []
+    for part in waiting:
+        if force or cost(part.state) <= free:
+            chosen.append(part)
+            free -= cost(part.state)
+    if not chosen or (whole and len(chosen) < len(waiting)):
         return False
-    only = [_whole(payment)]
-    reserve(bank, payment, debtor, only, at, held=only)
+    _set_status(payment, chosen, HELD)
+    _reserve(bank, payment, debtor, chosen, at)
     return True
 
 
-def _whole(payment: Payment) -> Part:
-    return Part(payment["initiation"], payment)
+def _set_status(payment: Payment, parts: Sequence[Part], status: str) -> None:
+    if "entries" in payment:  # a single payment changes its status itself
+        for part in parts:
+            part.state["status"] = status
 
 
 def as_batch(payment: Payment) -> bool:
@@ -75,10 +132,8 @@ def as_batch(payment: Payment) -> bool:
     return payment["context"] == CORPORATE and bool(wanted)
 
 
-def reserve(
-    bank: Bank, payment: Payment, debtor: Account, parts: Sequence[Part], at: str, *, held: Sequence[Part]
-) -> None:
-    """Reserve the money of `parts` and show it pending; `held`: all parts whose money is reserved then."""
+def _reserve(bank: Bank, payment: Payment, debtor: Account, parts: Sequence[Part], at: str) -> None:
+    held = _parts(payment, HELD)
     total = sum((cost(part.state) for part in parts), ZERO)
     ledger.reserve(bank, debtor["id"], total, at=at)
     payment["held"] = plain(total + Decimal(payment.get("held", "0")), debtor["currency"])
@@ -117,9 +172,10 @@ def _debits(
     ]
 
 
-def settle(bank: Bank, payment: Payment, at: str, parts: Sequence[Part] | None = None) -> None:
-    """Book one execution of the parts (None: the single payment): debtor, fee, and creditors in this bank."""
-    parts = [_whole(payment)] if parts is None else parts
+def settle(bank: Bank, payment: Payment, at: str) -> None:
+    """Book one execution of the funded parts, separately or as a batch: debtor, fee, and creditors in this bank."""
+    parts = _parts(payment, HELD)
+    _set_status(payment, parts, PAID)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     held = Decimal(payment.pop("held", "0"))
     if debtor is None or not parts:
@@ -139,10 +195,39 @@ def settle(bank: Bank, payment: Payment, at: str, parts: Sequence[Part] | None =
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
-    """Release the reservation, and remove the pending transactions of the payment and of its fee."""
+    """Release the reservation, remove the pending transactions, and reopen the entries of a bulk."""
     held = payment.pop("held", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
-    for pending in (payment.pop("pendingId", None), payment.pop("feePendingId", None)):
-        if pending is not None:
-            ledger.withdraw(bank, pending)
+    pending = [payment.pop("pendingId", None), payment.pop("feePendingId", None)]
+    for entry in payment.get("entries", ()):
+        if entry["status"] == HELD:
+            entry["status"] = OPEN
+            pending.append(entry.pop("pendingId", None))
+    for transaction_id in pending:
+        if transaction_id is not None:
+            ledger.withdraw(bank, transaction_id)
+
+
+def close_open(payment: Payment, status: str = REJECTED) -> None:
+    """Set this status on the entries without money: RJCT if rejected, CANC in a cancelled bulk."""
+    for entry in payment.get("entries", ()):
+        if entry["status"] == OPEN:
+            entry["status"] = status
+
+
+def statuses(payment: Payment) -> list[str]:
+    """The transactionStatus of each entry: its own final status, ACCP while only this entry waits for money."""
+    undecided = {OPEN: "ACCP" if payment["status"] == "ACSP" else payment["status"], HELD: payment["status"]}
+    return [undecided.get(entry["status"], entry["status"]) for entry in payment["entries"]]
+
+
+def part(bank: Bank, payment: Payment, at: str) -> None:
+    """Book funded entries and reject the others; if all are funded, reject the last one (a status set manually)."""
+    undecided = [entry for entry in payment["entries"] if entry["status"] in (OPEN, HELD)]
+    if undecided and not has_open(payment):
+        release(bank, payment, at)
+        undecided[-1]["status"] = REJECTED
+        hold(bank, payment, at, force=True)
+    settle(bank, payment, at)
+    close_open(payment)

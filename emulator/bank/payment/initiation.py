@@ -27,7 +27,7 @@ import orjson
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk
+from emulator.bank.booking import settlement
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
@@ -227,11 +227,11 @@ def _price(
         amount, fee, members = charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
         total += amount
         fees += fee
-        price = {**members}
+        price = members
         if draft.creditor is not None:
             price["creditorAccountId"] = draft.creditor["id"]
         if several:
-            entry: BulkEntry = {"status": bulk.OPEN, "amount": price["amount"]}
+            entry: BulkEntry = {"status": settlement.OPEN, "amount": price["amount"]}
             entry.update(cast(BulkEntry, price))
             entries.append(entry)
     if bank.settings.funds_check == "initiation" and ledger.available(debtor) < total + fees:

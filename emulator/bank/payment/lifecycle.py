@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
+from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Basket, Payment, PsuMessage
 from emulator.bank.kinds import BASKET, PAYMENT
@@ -51,12 +52,12 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
 def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
     flow = flows.of(payment)
     if status == "ACCP":
-        flow.release(bank, payment, at)
+        settlement.release(bank, payment, at)
         payment["fundsAvailable"] = False
         payment["giveUpAt"] = stamp(flow.give_up_at(bank, payment, moment(at)))
     elif status in ("RJCT", "CANC"):
-        flow.release(bank, payment, at)
-        flow.end(payment, status)
+        settlement.release(bank, payment, at)
+        settlement.close_open(payment, status)
     elif status in ("ACSP", "ACWP"):
         flow.executing(bank, payment, at)
     elif status == "ACSC":
@@ -67,11 +68,10 @@ def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
 
 def without_account(bank: Bank, payment: Payment, at: str) -> None:
     """The debtor's account is deleted: book a payment in execution; release the reservation of a waiting one."""
-    flow = flows.of(payment)
     if payment["status"] in ("ACSP", "ACWP"):
-        flow.book_held(bank, payment, at)
+        settlement.settle(bank, payment, at)
     else:
-        flow.release(bank, payment, at)
+        settlement.release(bank, payment, at)
 
 
 # The statuses of a basket, worst first; a status of a payment that is not in the table counts as ACTC.

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, cast
 from typing_extensions import TypedDict
 
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk, settlement
+from emulator.bank.booking import settlement
 from emulator.bank.clock import date_time
 from emulator.bank.documents import PartyNameMatch, Payment, PsuMessage
 from emulator.bank.kinds import ACCOUNT, PAYMENT
@@ -75,7 +75,7 @@ def summary(bank: Bank, payment_id: str) -> list[ApprovalItem]:
         return [_item(bank, payment, payment["initiation"], payment.get("fee"))]
     whole = payment["initiation"]
     return [
-        _item(bank, payment, {**whole, **bulk.item(payment, index)}, entry.get("fee"))
+        _item(bank, payment, {**whole, **settlement.item(payment, index)}, entry.get("fee"))
         for index, entry in enumerate(payment["entries"])
     ]
 
