@@ -93,16 +93,14 @@ def failure_like(
 
     Without any member it is CORE_FAILED. Only a server error names a system by default.
     """
-    similar = _like(status, code)
+    if code is None:
+        similar = CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
+    else:
+        alike = (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED)
+        similar = next((each for each in alike if each.code == code), REFUSED)
     status = similar.status if status is None else status
     default_system = similar.system if status >= CORE_FAILED.status else None
     return ScaFailure(status, code or similar.code, message or similar.message, system or default_system)
-
-
-def _like(status: int | None, code: str | None) -> ScaFailure:
-    if code is None:
-        return CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
-    return next((each for each in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if each.code == code), REFUSED)
 
 
 # The status in the redirect for the codes with which the business rules may refuse an approval.
@@ -339,14 +337,9 @@ def expire(bank: Bank, sca: Sca) -> str:
 
 def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
     """End an SCA without success and return the redirect that says why."""
-    redirect = way_back(sca, failure)
+    redirect = failure_redirect(sca["redirectUri"], failure)
     _close(bank, sca, "failed", redirect)
     return redirect
-
-
-def way_back(sca: Sca, failure: ScaFailure) -> str:
-    """The redirect that would report `failure`; the SCA stays open."""
-    return failure_redirect(sca["redirectUri"], failure)
 
 
 def _close(
