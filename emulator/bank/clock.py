@@ -38,7 +38,6 @@ def real_now() -> datetime:
 
 
 def real_seconds() -> float:
-    """The same as seconds since 1970."""
     return time.time()
 
 
@@ -75,7 +74,6 @@ def date_time(at: datetime | str) -> str:
 
 
 def oslo_date(at: datetime) -> date:
-    """The calendar date in Oslo at `at`."""
     return at.astimezone(OSLO).date()
 
 
@@ -160,7 +158,6 @@ class Clock:
         return _since_epoch(moment(stamped)) <= self._live() if still is None else stamped <= still
 
     def today(self) -> date:
-        """The Oslo date of bank time."""
         return oslo_date(self.now())
 
     def set(self, *, now: datetime | None = None, mode: Mode | None = None) -> None:

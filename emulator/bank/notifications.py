@@ -274,7 +274,6 @@ def claim(bank: Bank, *, sending: Iterable[Parties] = (), most: int, each: int, 
 
 
 def number_due(bank: Bank) -> int:
-    """How many notifications are due."""
     return bank.documents.range_count(NOTIFICATION, "due", high=bank.clock.stamp())
 
 

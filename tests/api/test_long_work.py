@@ -279,7 +279,7 @@ class Held:
 def held(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Iterator[Held]:
     """Any fixture counts as large, and is not read yet."""
     held = Held()
-    monkeypatch.setattr(fixtures, "LARGE", 0)
+    monkeypatch.setattr(snapshots, "LARGE", 0)
     monkeypatch.setattr(fixtures, "_IMAGES", OrderedDict())
     monkeypatch.setattr(fixtures, "build", held(fixtures.build))
     yield held

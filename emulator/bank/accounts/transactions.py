@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
@@ -103,9 +104,7 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     feed = drifting_feed(bank, kind, holder_id)
     for shelf in SHELVES[window.status]:
         group = f"{holder_id}|{shelf}"
-        source = _Shelf(bank, kind, group, window)
-        if feed is not None:
-            source = _DriftingShelf(bank, kind, group, window, entries=feed.listed(shelf))
+        source = _Shelf(bank, kind, group, window, drifting=None if feed is None else feed.listed(shelf))
         if shelf == PENDING and window.all_pending:
             texts[shelf] = source.everything()
             continue
@@ -153,7 +152,6 @@ class DriftingFeed:
 
 
 def _numbers(bank: Bank, kind: EntryKind, holder_id: str) -> tuple[str, ...]:
-    """The numbers of an account or card."""
     if kind is TRANSACTION:
         account = bank.documents.get(ACCOUNT, holder_id)
         return () if account is None else (account["iban"], account["bban"])
@@ -167,9 +165,11 @@ def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> DriftingFeed |
 
 
 class _Shelf:
-    """The booked or the pending entries of one account, newest first."""
+    """The booked or the pending entries of one account, newest first; `drifting`: as a drifting feed shows them."""
 
-    def __init__(self, bank: Bank, kind: EntryKind, group: str, window: Window) -> None:
+    def __init__(
+        self, bank: Bank, kind: EntryKind, group: str, window: Window, *, drifting: Sequence[Entry] | None
+    ) -> None:
         self._documents = bank.documents
         self._kind = kind
         self._group = group
@@ -177,17 +177,15 @@ class _Shelf:
         # A date is a prefix of the order's `date|moment`; `~` sorts behind every moment.
         self._high = f"{window.last}|~" if window.last is not None else None
         self._grouped = window.grouped
+        self._drifting = drifting
 
     def _read(self, *, offset: int = 0, limit: int | None = None) -> list[bytes]:
+        low, high = self._low, self._high
+        if self._drifting is not None:
+            within = (e for e in self._drifting if (low or "") <= e["order"] and (high is None or e["order"] <= high))
+            return [orjson.dumps(entry) for entry in islice(within, offset, None if limit is None else offset + limit)]
         return self._documents.range_texts(
-            self._kind,
-            "shelf",
-            group=self._group,
-            low=self._low,
-            high=self._high,
-            reverse=True,
-            offset=offset,
-            limit=limit,
+            self._kind, "shelf", group=self._group, low=low, high=high, reverse=True, offset=offset, limit=limit
         )
 
     def everything(self) -> list[bytes]:
@@ -202,28 +200,9 @@ class _Shelf:
         return list(_one_by_one(self._read(limit=offset + limit)))[offset : offset + limit]
 
     def count(self) -> int:
-        if self._grouped:
+        if self._grouped and self._drifting is None:
             return self._documents.range_count(self._kind, "shelf", group=self._group, low=self._low, high=self._high)
-        return sum(1 for _ in _one_by_one(self._read()))
-
-
-class _DriftingShelf(_Shelf):
-    """A shelf as a drifting feed shows it."""
-
-    def __init__(self, bank: Bank, kind: EntryKind, group: str, window: Window, *, entries: Sequence[Any]) -> None:
-        super().__init__(bank, kind, group, window)
-        self._entries = entries
-
-    def _read(self, *, offset: int = 0, limit: int | None = None) -> list[bytes]:
-        low, high = self._low or "", self._high
-        within = [e for e in self._entries if low <= e["order"] and (high is None or e["order"] <= high)]
-        return [
-            orjson.dumps(entry) for entry in (within[offset:] if limit is None else within[offset : offset + limit])
-        ]
-
-    def count(self) -> int:
-        texts = self._read()
-        return len(texts) if self._grouped else sum(1 for _ in _one_by_one(texts))
+        return len(self._read()) if self._grouped else sum(1 for _ in _one_by_one(self._read()))
 
 
 def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:

@@ -312,7 +312,6 @@ def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
 
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
-    """The WARNINGs in the answer to the creation of a payment."""
     if _WITH_WARNINGS.isdisjoint(initiation):
         return []
     messages = rules.deprecations(bank, initiation)
