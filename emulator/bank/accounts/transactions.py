@@ -238,9 +238,8 @@ def batch_texts(texts: Texts) -> Texts:
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     """The transaction that the account shows under this id, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
     feed = drifting_feed(bank, TRANSACTION, account_id)
-    return _transaction_of(
-        account_id, transaction_id, partial(bank.documents.get, TRANSACTION) if feed is None else feed.find
-    )
+    get: Callable[[str], Any] = partial(bank.documents.get, TRANSACTION) if feed is None else feed.find
+    return _transaction_of(account_id, transaction_id, get)
 
 
 def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:

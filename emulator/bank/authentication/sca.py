@@ -293,27 +293,10 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
 
 def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
     """Start the session, grant the consent if the SCA is for one, and return the redirect."""
-    national_id = sca["person"]
-    context, agreement = acting_as(bank, sca)
-    session = sessions.start(
-        bank,
-        tpp_id=sca["tpp"],
-        national_id=national_id,
-        session_id=sca.get("sessionId") or bank.ids.uuid(),
-        context=context,
-        agreement=agreement,
-    )
+    owner = people.Owner(sca["tpp"], sca["person"], *acting_as(bank, sca))
+    session = sessions.start(bank, owner, sca.get("sessionId") or bank.ids.uuid())
     if sca["purpose"] in ACCOUNT_ACCESS:
-        consents.grant(
-            bank,
-            tpp_id=sca["tpp"],
-            national_id=national_id,
-            context=context,
-            agreement=agreement,
-            accounts=accounts,
-            consent_id=sca.get("target"),
-            tpp_name=sca["tppName"],
-        )
+        consents.grant(bank, owner, accounts=accounts, consent_id=sca.get("target"), tpp_name=sca["tppName"])
     redirect = success_redirect(sca["redirectUri"], session)
     _close(bank, sca, "finalised", redirect)
     return redirect
