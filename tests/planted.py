@@ -121,7 +121,7 @@ FAULTS = (
         "unit/payments/test_baskets.py",
     ),
     Fault(
-        "bank/payment/flows/single.py",
+        "bank/payment/flows/once.py",
         "PATIENCE = timedelta(minutes=10)",
         "PATIENCE = timedelta(minutes=11)",
         "an instant payment waits 11 minutes for money",

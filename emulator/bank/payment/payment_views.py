@@ -71,7 +71,7 @@ def summary(bank: Bank, payment_id: str) -> list[ApprovalItem]:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         return []
-    if not flows.of(payment).several:
+    if "entries" not in payment:
         return [_item(bank, payment, payment["initiation"], payment.get("fee"))]
     whole = payment["initiation"]
     return [

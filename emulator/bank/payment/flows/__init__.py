@@ -48,11 +48,8 @@ class Flow:
     """The flow of one kind of payment.
 
     `name`: for products; `words`: for the manual; `service`: of its products; `steps`: its transitions; of two paths
-    of equal length `path` takes the first. `several`: its initiation has `payments`, which are funded separately
-    (`entries`).
+    of equal length `path` takes the first.
     """
-
-    several = False
 
     def __init__(self, name: str, *, words: str, service: str, steps: Sequence[Transition]) -> None:
         self.name = name
