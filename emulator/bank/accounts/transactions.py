@@ -120,21 +120,20 @@ class DriftingFeed:
     """The entries of one account or card as TPPs see them when the setting `feed` makes them drift."""
 
     def __init__(self, bank: Bank, kind: EntryKind, holder_id: str) -> None:
-        from emulator.bank import feed  # imports pydantic
+        from emulator.bank.feed import effects, shown  # imports pydantic
 
-        self._feed = feed
         self._bank = bank
         self._kind = kind
         self._holder_id = holder_id
-        self._names = (holder_id, *_numbers(bank, kind, holder_id))
-        self._effects = feed.effects(bank.settings.drift)
+        names = (holder_id, *_numbers(bank, kind, holder_id))
+        self._forms = partial(shown, effects=effects(bank.settings.drift), accounts=names, ids=bank.ids)
 
     def trace(self, shelf: str) -> Iterator[tuple[Entry, list[Shown]]]:
         """Each entry on a shelf (`booked` or `pending`), newest first, with all forms in which it is ever shown."""
         group = f"{self._holder_id}|{shelf}"
         for text in self._bank.documents.range_texts(self._kind, "shelf", group=group, reverse=True):
             entry = orjson.loads(text)
-            yield entry, self._feed.shown(entry, self._effects, self._names, self._bank.ids)
+            yield entry, self._forms(entry)
 
     def listed(self, shelf: str) -> list[Entry]:
         """The entries of a shelf as a list shows them now, newest first."""

@@ -45,8 +45,6 @@ DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
 # Accounts by the members that named them in earlier orders, until a document changes (None: not held by this bank).
 AccountCache = dict[tuple[str | None, ...], Account | None]
-# The members that may cause a warning, or that contain entries with such members.
-_WITH_WARNINGS = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
 
 
@@ -312,8 +310,6 @@ def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
 
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
-    if _WITH_WARNINGS.isdisjoint(initiation):
-        return []
     messages = rules.deprecations(bank, initiation)
     if "dayOfExecution" in initiation and initiation["frequency"] in execution.DAYS:
         text = f"dayOfExecution has no effect with frequency {initiation['frequency']}, which counts from startDate."
