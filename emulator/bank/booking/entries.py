@@ -85,7 +85,7 @@ def _texts(initiation: Mapping[str, Any]) -> TransactionDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PaymentPart:
     """What is paid by itself: a single payment, or an entry of a bulk, with the members that it would have alone.
 
     `state`: the document of the payment, or the entry in it; it has the price and `pendingId`.
@@ -95,7 +95,9 @@ class Part:
     state: Payment | BulkEntry
 
 
-def parties(bank: Bank, payment: Payment, part: Part, debtor: Account) -> tuple[TransactionDetails, Account | None]:
+def parties(
+    bank: Bank, payment: Payment, part: PaymentPart, debtor: Account
+) -> tuple[TransactionDetails, Account | None]:
     """Debtor, creditor and texts, the same in the transactions of both sides; the creditor's account in this bank."""
     initiation = part.initiation
     to = accounts.creditor(bank, initiation["creditorAccount"], part.state.get("creditorAccountId"))
@@ -115,7 +117,9 @@ def parties(bank: Bank, payment: Payment, part: Part, debtor: Account) -> tuple[
     return shown, to
 
 
-def debit(payment: Payment, part: Part, shown: TransactionDetails, currency: str, date: str) -> TransactionMembers:
+def debit(
+    payment: Payment, part: PaymentPart, shown: TransactionDetails, currency: str, date: str
+) -> TransactionMembers:
     """The debtor's transaction in the account's `currency`; `shown`: the `parties`."""
     product, price = products.of(payment), part.state
     members: TransactionMembers = {
@@ -143,7 +147,7 @@ def pending(members: TransactionMembers, execute_at: str) -> TransactionMembers:
 
 
 def credit(
-    bank: Bank, payment: Payment, part: Part, shown: TransactionDetails, to: Account, date: str
+    bank: Bank, payment: Payment, part: PaymentPart, shown: TransactionDetails, to: Account, date: str
 ) -> TransactionMembers:
     """The creditor's transaction in its account's currency, free of charge (assumed)."""
     product, instructed = products.of(payment), part.initiation["instructedAmount"]
@@ -180,7 +184,12 @@ def fee(payment: Payment, amount: Decimal, date: str) -> TransactionMembers:
 
 
 def batch(
-    bank: Bank, payment: Payment, parts: Sequence[Part], shown: Sequence[TransactionDetails], debtor: Account, date: str
+    bank: Bank,
+    payment: Payment,
+    parts: Sequence[PaymentPart],
+    shown: Sequence[TransactionDetails],
+    debtor: Account,
+    date: str,
 ) -> TransactionMembers:
     """One transaction for several entries of a bulk (batchBookingPreferred); `shown`: the `parties` of each."""
     product, currency = products.of(payment), debtor["currency"]

@@ -29,7 +29,7 @@ from typing import Any
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
-from emulator.bank.booking.entries import Part
+from emulator.bank.booking.entries import PaymentPart
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers.people import CORPORATE
 from emulator.bank.documents import Account, BulkEntry, Payment, Price, TransactionDetails, TransactionMembers
@@ -88,12 +88,12 @@ def item(payment: Payment, index: int) -> dict[str, Any]:
     return {**initiation["payments"][index], "debtorAccount": initiation["debtorAccount"]}
 
 
-def _parts(payment: Payment, status: str) -> list[Part]:
+def _parts(payment: Payment, status: str) -> list[PaymentPart]:
     """The entries of a bulk with this status; of another payment itself, unless it is open and has its money."""
     if "entries" in payment:
         indexed = enumerate(payment["entries"])
-        return [Part(item(payment, index), entry) for index, entry in indexed if entry["status"] == status]
-    return [] if status == OPEN and "held" in payment else [Part(payment["initiation"], payment)]
+        return [PaymentPart(item(payment, index), entry) for index, entry in indexed if entry["status"] == status]
+    return [] if status == OPEN and "held" in payment else [PaymentPart(payment["initiation"], payment)]
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
@@ -108,7 +108,7 @@ def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: b
         return force
     free = ledger.available(debtor)
     waiting = _parts(payment, OPEN)
-    chosen: list[Part] = []
+    chosen: list[PaymentPart] = []
     for part in waiting:
         if force or cost(part.state) <= free:
             chosen.append(part)
@@ -120,7 +120,7 @@ def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: b
     return True
 
 
-def _set_status(payment: Payment, parts: Sequence[Part], status: str) -> None:
+def _set_status(payment: Payment, parts: Sequence[PaymentPart], status: str) -> None:
     if "entries" in payment:  # a single payment changes its status itself
         for part in parts:
             part.state["status"] = status
@@ -132,7 +132,7 @@ def as_batch(payment: Payment) -> bool:
     return payment["context"] == CORPORATE and bool(wanted)
 
 
-def _reserve(bank: Bank, payment: Payment, debtor: Account, parts: Sequence[Part], at: str) -> None:
+def _reserve(bank: Bank, payment: Payment, debtor: Account, parts: Sequence[PaymentPart], at: str) -> None:
     held = _parts(payment, HELD)
     total = sum((cost(part.state) for part in parts), ZERO)
     ledger.reserve(bank, debtor["id"], total, at=at)
@@ -151,7 +151,7 @@ def _date(at: str) -> str:
     return oslo_date(moment(at)).isoformat()
 
 
-def _fees(parts: Sequence[Part]) -> Decimal:
+def _fees(parts: Sequence[PaymentPart]) -> Decimal:
     return sum((Decimal(part.state.get("fee", "0")) for part in parts), ZERO)
 
 
@@ -159,7 +159,7 @@ def _debits(
     bank: Bank,
     payment: Payment,
     debtor: Account,
-    parts: Sequence[Part],
+    parts: Sequence[PaymentPart],
     shown: Sequence[TransactionDetails],
     at: str,
 ) -> list[tuple[Payment | BulkEntry, TransactionMembers]]:

@@ -38,7 +38,7 @@ class Dated(Flow):
         return ("ACWC", reasons) if reasons else AUTHORISED
 
 
-class _Batch(Dated):
+class _Bulk(Dated):
     def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
         """Book the funded entries, else check for money at this run; the last run rejects entries without money.
 
@@ -66,7 +66,7 @@ class _Batch(Dated):
         return {"entryStatuses": settlement.statuses(payment)}
 
 
-BATCH = _Batch(
+BATCH = _Bulk(
     "batch", words="bulk", service=BULK, steps=(*STEPS, BOOKED, Transition("ACSP", "PART", "some entries rejected"))
 )
 
