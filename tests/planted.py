@@ -423,9 +423,9 @@ FAULTS = (
     ),
     Fault(
         "bank/notifications.py",
-        "if sending.get(tpp, 0) >= each:",
-        "if sending.get(tpp, 0) > each:",
-        "one TPP takes the place of another",
+        "if receivers[receiver] >= each or",
+        "if receivers[receiver] > each or",
+        "one receiver takes the place of another",
         "notifications",
     ),
     Fault(
