@@ -72,8 +72,8 @@ FAULTS = (
         "unit/payments/test_exchange.py",
     ),
     Fault(
-        "bank/booking/bulk.py",
-        "if not chosen or (whole and len(chosen) < still_open):",
+        "bank/booking/settlement.py",
+        "if not chosen or (whole and len(chosen) < len(waiting)):",
         "if not chosen:",
         "a bulk for all or nothing begins with a part of the money",
         "unit/payments/test_bulk.py",
@@ -121,7 +121,7 @@ FAULTS = (
         "unit/payments/test_baskets.py",
     ),
     Fault(
-        "bank/payment/flows/single.py",
+        "bank/payment/flows/once.py",
         "PATIENCE = timedelta(minutes=10)",
         "PATIENCE = timedelta(minutes=11)",
         "an instant payment waits 11 minutes for money",
@@ -423,9 +423,9 @@ FAULTS = (
     ),
     Fault(
         "bank/notifications.py",
-        "if sending.get(tpp, 0) >= each:",
-        "if sending.get(tpp, 0) > each:",
-        "one TPP takes the place of another",
+        "if receivers[receiver] >= each or",
+        "if receivers[receiver] > each or",
+        "one receiver takes the place of another",
         "notifications",
     ),
     Fault(

@@ -352,7 +352,7 @@ class BankRegistry:
         """Close an open bank, which is deleted or lost."""
         service = self._open.get(name)
         if service is not None:
-            service.bank.dismiss()
+            service.bank.tell(None)
             self.forget(name).discard()
 
     def forget(self, name: str) -> Documents:

@@ -162,12 +162,8 @@ class Bank:
         """Send an event to the watchers once the change is stored: `{"type": ..., "at": ..., ...}`."""
         self.documents.publish(event)
 
-    def dismiss(self) -> None:
-        """Notify the watchers that the bank is deleted."""
-        self.tell(None)
-
     def tell(self, event: Event | None) -> None:
-        """Pass an event to the watchers in this process."""
+        """Pass an event to the watchers in this process; None: the bank is deleted."""
         if self.follower is not None and event is not None and event["type"] != "request":
             self.follower(event)
         for watcher in tuple(self.watchers):

@@ -38,7 +38,6 @@ def real_now() -> datetime:
 
 
 def real_seconds() -> float:
-    """The same as seconds since 1970."""
     return time.time()
 
 
@@ -75,7 +74,6 @@ def date_time(at: datetime | str) -> str:
 
 
 def oslo_date(at: datetime) -> date:
-    """The calendar date in Oslo at `at`."""
     return at.astimezone(OSLO).date()
 
 
@@ -95,12 +93,12 @@ class Clock:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._latest = 0
+        self.latest = 0  # real time that bank time was derived from last, in microseconds since 1970
         CLOCK.follow(documents, self._take)
 
     def _take(self, document: ClockDocument | None) -> None:
         document = document or NEW_CLOCK
-        self._mode: Mode = document["mode"]
+        self.mode: Mode = document["mode"]
         self._offset = timedelta(seconds=document.get("offset", 0.0))
         self._ahead = self._offset // _MICROSECOND
         self._frozen = stamp(moment(document["now"])) if document["mode"] == "frozen" else None
@@ -114,10 +112,10 @@ class Clock:
     def _live(self) -> int:
         """Live bank time, in microseconds since 1970."""
         now = time.time_ns() // 1000
-        if now < self._latest:  # the host's clock was set back: bank time stands still until it has caught up
-            now = self._latest
+        if now < self.latest:  # the host's clock was set back: bank time stands still until it has caught up
+            now = self.latest
         else:
-            self._latest = now
+            self.latest = now
         return now + self._ahead
 
     @contextmanager
@@ -131,20 +129,11 @@ class Clock:
 
     def not_before(self, real: float) -> None:
         """Do not let live bank time run before this real time (seconds since 1970), at which it was last stored."""
-        self._latest = max(self._latest, int(real * 1_000_000))
-
-    @property
-    def latest(self) -> int:
-        """The latest real time that bank time was derived from, in microseconds since 1970."""
-        return self._latest
+        self.latest = max(self.latest, int(real * 1_000_000))
 
     def release(self) -> None:
         """Let bank time run again."""
         self._held = None
-
-    @property
-    def mode(self) -> Mode:
-        return self._mode
 
     def now(self) -> datetime:
         """Bank time, in UTC."""
@@ -160,7 +149,6 @@ class Clock:
         return _since_epoch(moment(stamped)) <= self._live() if still is None else stamped <= still
 
     def today(self) -> date:
-        """The Oslo date of bank time."""
         return oslo_date(self.now())
 
     def set(self, *, now: datetime | None = None, mode: Mode | None = None) -> None:
@@ -168,19 +156,19 @@ class Clock:
         if now is not None and not EARLIEST <= now < END:
             raise BankError("FORMAT_ERROR", f"Bank time is {YEARS}.", "now")
         at = now or self.now()
-        mode = mode or self._mode
+        mode = mode or self.mode
         if mode == "frozen":
             document: ClockDocument = {"id": "clock", "mode": "frozen", "now": stamp(at)}
         else:
             # Without a new moment a live clock keeps its offset: setting `live` twice must not shift bank time.
-            keeps = now is None and self._mode == "live"
-            offset = self._offset if keeps else at - max(real_now(), _EPOCH + self._latest * _MICROSECOND)
+            keeps = now is None and self.mode == "live"
+            offset = self._offset if keeps else at - max(real_now(), _EPOCH + self.latest * _MICROSECOND)
             document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
         CLOCK.write(self._documents, document)
 
     def with_moment(self) -> ClockDocument:
         """The clock's document with the moment of a live clock added, for a snapshot of the documents."""
-        if self._mode == "frozen":
+        if self.mode == "frozen":
             return {"id": "clock", "mode": "frozen", "now": self.stamp()}
         return {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
 

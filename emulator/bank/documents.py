@@ -19,8 +19,6 @@ from typing_extensions import TypedDict  # forms of answers contain some of them
 
 
 class ClockDocument(TypedDict):
-    """Bank time."""
-
     id: Literal["clock"]
     mode: Literal["live", "frozen"]
     now: NotRequired[str]  # frozen: the moment; live: only in a snapshot, bank time when it was saved
@@ -72,8 +70,6 @@ class ExchangeDocument(TypedDict):
 
 
 class RuleEntry(TypedDict):
-    """A scripted rule."""
-
     rule: dict[str, Any]  # the rule as JSON of its YAML
     scenario: str | None  # the scenario that added it
     added: str  # the moment it was added
@@ -81,8 +77,6 @@ class RuleEntry(TypedDict):
 
 
 class RulesDocument(TypedDict):
-    """The scripted rules, in their order."""
-
     id: Literal["rules"]
     rules: list[RuleEntry]
 
@@ -164,8 +158,6 @@ class Psu(TypedDict):
 
 
 class Contact(TypedDict):
-    """The contact address of a TPP."""
-
     id: str  # the TPP's id
     email: str
 
@@ -262,8 +254,6 @@ class BatchEntry(Texts):
 
 
 class Batch(TypedDict):
-    """The payments that were booked as one transaction."""
-
     entries: list[BatchEntry]
 
 
@@ -307,8 +297,6 @@ class DriftedTransaction(Transaction):
 
 
 class Card(TypedDict):
-    """A card account."""
-
     id: str
     customerId: str
     maskedPan: str
@@ -468,8 +456,6 @@ class Quota(TypedDict):
 
 
 class StatusChange(TypedDict):
-    """A status of a payment, and when it was reached."""
-
     status: str
     at: str  # moment
 
@@ -567,8 +553,6 @@ class Authorisation(TypedDict):
 
 
 class Basket(TypedDict):
-    """A signing basket."""
-
     id: str
     tpp: str
     nationalId: str | None
@@ -599,16 +583,12 @@ class Subscription(TypedDict):
 
 
 class DeliveryAttempt(TypedDict):
-    """One attempt to deliver a notification."""
-
     at: str  # moment
     status: NotRequired[int]  # HTTP status of the receiver's answer
     error: NotRequired[str]  # why there was no answer
 
 
 class Notification(TypedDict):
-    """A notification of a TPP about a change of status."""
-
     id: str  # a UUID, the X-Request-ID of the notification
     target: str  # id of the payment, basket or consent
     tpp: str

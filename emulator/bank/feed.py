@@ -1,20 +1,29 @@
 """The setting `feed`: how an account feed changes between a TPP's reads (accounts.md#feeds-that-drift).
 
-This module defines the effects, `accounts/drifting_feed.py` applies them. `settings` imports it only when a feed is
-set, so that a start without one does not load pydantic.
+What drifts is a view: nothing of it is stored, and neither entries nor ledger nor balances change. Each effect turns
+one entry into the entries that are shown in its place, with the time at which each is shown. The result depends only on
+the entry, the bank's seed and bank time, so that all reads at the same moment agree (`DriftingFeed` in
+`accounts/transactions.py`). `settings` imports this only when a feed is set, so that a start without one does not load
+pydantic.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import orjson
 from pydantic import ConfigDict, Field, model_validator
 
-from emulator.bank.condition_forms import Single, compiled
-from emulator.bank.conditions import ABSENT, Condition, Members, fits
+from emulator.bank.clock import OSLO, later, stamp
+from emulator.bank.conditions import ABSENT, Condition, Members, Single, compiled, fits
+from emulator.bank.ids import Ids, fixed_id
+from emulator.bank.money import plain, quantize
 from emulator.bank.problems import Problem
 from emulator.bank.validation import Mismatch, Model, Omittable, Text, json_schema, refuse, union, validate_as
 
@@ -76,11 +85,14 @@ class FeedMatch(Model):
     def _condition(self) -> Condition:
         return _members(self)
 
-    def fits(self, members: Mapping[str, Any], accounts: Sequence[str]) -> bool:
-        """Whether it selects a transaction with these members; `accounts`: the id and numbers of its account."""
+    def fits(self, entry: Entry, accounts: Sequence[str]) -> bool:
+        """Whether it selects an entry; `accounts`: the id and numbers of its account or card."""
         if self._account is not None and not any(fits(self._account, name) for name in accounts):
             return False
-        return fits(self._condition, members)
+        if "cardId" not in entry:  # by the names in lists
+            amount = {"amount": entry["amount"], "currency": entry["currency"]}
+            entry = {**entry, "transactionId": entry["id"], "transactionAmount": amount}
+        return fits(self._condition, entry)
 
 
 def _members(stated: Model) -> Condition:
@@ -90,6 +102,44 @@ def _members(stated: Model) -> Condition:
         wanted = _members(value) if isinstance(value, _AmountMatch | _AccountMatch) else compiled(value)
         pairs.append((type(stated).model_fields[name].alias or name, wanted))
     return Members(tuple(pairs))
+
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An entry as it is shown from `since` until `until` (stamps of bank time, None: no bound), after these effects."""
+
+    entry: Entry
+    since: str | None = None
+    until: str | None = None
+    effects: tuple[str, ...] = ()
+
+    def at(self, now: str) -> bool:
+        """Whether the entry is shown at this moment of bank time."""
+        return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
+
+    def after(self, by: timedelta) -> str:
+        """The moment `by` after the entry is first shown."""
+        return later(self.since or _came(self.entry), by)
+
+
+def _came(entry: Entry) -> str:
+    """When an entry was created: became pending, or was booked."""
+    return str(entry["order"]).partition("|")[2]
+
+
+def _days_after(day: str, days: int) -> date:
+    """A date that many days later, at most the last one: earlier versions took sandbox data with any date."""
+    return min(date.fromisoformat(day), date.max - timedelta(days=days)) + timedelta(days=days)
+
+
+def _times(amount: Entry, percent: int) -> dict[str, Any]:
+    """The amount raised by `percent`, rounded to the currency's minor units; unchanged if that would be zero."""
+    currency = amount["currency"]
+    changed = quantize(Decimal(amount["amount"]) * (100 + percent) / 100, currency)
+    return {"amount": plain(changed, currency) if changed else amount["amount"], "currency": currency}
 
 
 class FeedEffect(Model):
@@ -115,6 +165,32 @@ class FeedEffect(Model):
             refuse(Mismatch(text="A pending entry has no bookingDate.", path=("when", "bookingDate")))
         return self
 
+    def through(self, one: Shown, ids: Ids) -> list[Shown]:
+        """The entries that are shown in place of one on which it acts."""
+        raise NotImplementedError
+
+    def concerns(self, entry: Entry, accounts: Sequence[str], ids: Ids) -> bool:
+        """Whether it acts on an entry; `accounts`: the id and numbers of its account or card."""
+        if self.shelf != entry["status"]:
+            return False
+        if self.chance < 1:
+            text = f"{ids.seed}|{self.effect}|{self.drawn_for(entry, accounts[0])}"
+            if int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) / 2**64 >= self.chance:
+                return False
+        return self.when is None or self.when.fits(entry, accounts)
+
+    def drawn_for(self, entry: Entry, _holder: str) -> str:
+        """What `chance` is drawn for; all that has the same name has the same fate."""
+        return str(entry["id"])
+
+    def renamed(self, one: Shown, ids: Ids) -> Entry:
+        """The entry under another id of the same form; a second renaming effect gives it yet another id."""
+        text = f"{ids.seed}|{self.effect}|{len(one.effects)}|{one.entry['id']}"
+        entry = {**one.entry, "id": fixed_id(text, opaque=ids.form == "opaque")}
+        if "cardTransactionId" in entry:
+            entry["cardTransactionId"] = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return entry
+
 
 _Days = Annotated[int, Field(ge=1, le=MOST_DAYS)]
 _Hours = Annotated[int, Field(ge=1, le=MOST_HOURS)]
@@ -126,6 +202,9 @@ class NewId(FeedEffect):
     shelf = "pending"
     effect: Literal["new-id"]
 
+    def through(self, one: Shown, ids: Ids) -> list[Shown]:
+        return [replace(one, entry=self.renamed(one, ids))]
+
 
 class Amend(FeedEffect):
     """Text and amount change between pending and booked."""
@@ -135,12 +214,28 @@ class Amend(FeedEffect):
     percent: Annotated[int, Field(ge=-99, le=100)] = 10
     text: Annotated[Text, Field(max_length=140)] = "Reservasjon"
 
+    def through(self, one: Shown, _ids: Ids) -> list[Shown]:
+        amended = {name: value for name, value in one.entry.items() if name != "remittanceInformationStructuredArray"}
+        if "cardId" in amended:
+            for name in ("transactionAmount", "originalAmount"):
+                amended[name] = _times(amended[name], self.percent)
+            amended["transactionDetails"] = self.text
+        else:
+            amended |= _times(amended, self.percent)
+            amended["remittanceInformationUnstructured"] = self.text
+            amended["remittanceInformationUnstructuredArray"] = [self.text]
+        return [replace(one, entry=amended)]
+
 
 class ShiftBookingDate(FeedEffect):
     """bookingDate is the first of the next month; valueDate stays correct."""
 
     shelf = "booked"
     effect: Literal["shift-booking-date"]
+
+    def through(self, one: Shown, _ids: Ids) -> list[Shown]:
+        first = _days_after(one.entry["bookingDate"][:8] + "01", 31).replace(day=1).isoformat()
+        return [replace(one, entry={**one.entry, "bookingDate": first, "order": f"{first}|{_came(one.entry)}"})]
 
 
 class Late(FeedEffect):
@@ -150,6 +245,9 @@ class Late(FeedEffect):
     effect: Literal["late"]
     days: _Days = 3
 
+    def through(self, one: Shown, _ids: Ids) -> list[Shown]:
+        return [replace(one, since=one.after(timedelta(days=self.days)))]
+
 
 class Duplicate(FeedEffect):
     """A booked entry is shown twice for `hours`."""
@@ -158,12 +256,19 @@ class Duplicate(FeedEffect):
     effect: Literal["duplicate"]
     hours: _Hours = 24
 
+    def through(self, one: Shown, ids: Ids) -> list[Shown]:
+        until = one.after(timedelta(hours=self.hours))
+        return [one, replace(one, entry=self.renamed(one, ids), until=until)]
+
 
 class WithoutId(FeedEffect):
     """A booked entry has no id, so its details cannot be read."""
 
     shelf = "booked"
     effect: Literal["without-id"]
+
+    def through(self, one: Shown, _ids: Ids) -> list[Shown]:
+        return [replace(one, entry={**one.entry, "unidentified": True})]
 
 
 class RenumberDay(FeedEffect):
@@ -173,6 +278,17 @@ class RenumberDay(FeedEffect):
     effect: Literal["renumber-day"]
     days: _Days = 1
 
+    def through(self, one: Shown, ids: Ids) -> list[Shown]:
+        day = _days_after(one.entry["bookingDate"], self.days)
+        renumbered_at = stamp(datetime.combine(day, time(0), OSLO))
+        return [
+            replace(one, until=min(one.until or renumbered_at, renumbered_at)),
+            replace(one, entry=self.renamed(one, ids), since=max(one.since or "", renumbered_at)),
+        ]
+
+    def drawn_for(self, entry: Entry, holder: str) -> str:
+        return f"{holder}|{entry['bookingDate']}"
+
 
 class Vanish(FeedEffect):
     """A pending entry disappears `hours` after it appeared, before it is booked."""
@@ -180,6 +296,9 @@ class Vanish(FeedEffect):
     shelf = "pending"
     effect: Literal["vanish"]
     hours: _Hours = 12
+
+    def through(self, one: Shown, _ids: Ids) -> list[Shown]:
+        return [replace(one, until=one.after(timedelta(hours=self.hours)))]
 
 
 # In the order in which they act: a late entry is shown twice from the moment when it appears.
@@ -234,6 +353,19 @@ def _read(text: bytes) -> Sequence[FeedEffect]:
     read = (validate_as(AnyEffect, stated)[0] for stated in orjson.loads(text))
     acting = list(_FORMS)
     return tuple(sorted((one for one in read if one is not None), key=lambda effect: acting.index(effect.effect)))
+
+
+def shown(entry: Entry, effects: Sequence[FeedEffect], accounts: Sequence[str], ids: Ids) -> list[Shown]:
+    """All forms in which an entry is ever shown; `accounts`: the id and numbers of its account or card."""
+    forms = [Shown(entry)]
+    for effect in effects:
+        if effect.concerns(entry, accounts, ids):
+            forms = [
+                replace(changed, effects=(*changed.effects, effect.effect))
+                for one in forms
+                for changed in effect.through(one, ids)
+            ]
+    return forms
 
 
 @cache

@@ -3,10 +3,10 @@
 Each such member is declared here and indexed by the store, in constant time per change. Bank time goes back only in a
 reset, so documents of a kind with `arrival` are inserted in the order of that member.
 
-A new kind is a TypedDict in `documents.py`, declared here and listed in `KINDS`; storing, snapshots and `GET state`
-follow. By hand: whether `initialize` keeps it (`KEPT_BY_INITIALIZE` in `fixtures/__init__.py`), what of it goes with an
-account or a customer (`bank/sandbox`), where it is counted (`COUNTED` in `api/service.py` and `web/console/banks.py`,
-`_COUNTED` in `scenario/target.py`), and if it is never deleted, `FOR_EVER` in `tests/bench/soak.py`.
+A new kind is a TypedDict in `documents.py`, declared here; storing, snapshots and `GET state` follow. By hand: whether
+`initialize` keeps it (`KEPT_BY_INITIALIZE` in `fixtures/__init__.py`), what of it goes with an account or a customer
+(`bank/sandbox`), where it is counted (`COUNTED` in `api/service.py` and `web/console/banks.py`, `_COUNTED` in
+`scenario/target.py`), and if it is never deleted, `FOR_EVER` in `tests/bench/soak.py`.
 """
 
 from __future__ import annotations
@@ -117,26 +117,5 @@ CONTACT = Kind[d.Contact]("contact")  # id: the tppId
 HolderKind = Kind[d.Account] | Kind[d.Card]
 EntryKind = Kind[d.Transaction] | Kind[d.CardTransaction]
 
-KINDS: tuple[Kind[Any], ...] = (
-    META,
-    CUSTOMER,
-    PERSON,
-    AGREEMENT,
-    PSU,
-    ACCOUNT,
-    TRANSACTION,
-    CARD,
-    CARD_TRANSACTION,
-    SESSION,
-    CONSENT,
-    SCA,
-    LOGIN,
-    QUOTA,
-    PAYMENT,
-    AUTHORISATION,
-    BASKET,
-    SUBSCRIPTION,
-    NOTIFICATION,
-    REPEAT,
-    CONTACT,
-)
+KINDS: tuple[Kind[Any], ...] = tuple(declared for declared in globals().values() if isinstance(declared, Kind))
+"""Every kind, in the order above."""

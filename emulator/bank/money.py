@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from emulator.bank.documents import CurrencyExchange, Price
@@ -92,7 +91,11 @@ def parse_amount(text: str, currency: str) -> Decimal:
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        raise ValueError(_not_an_amount(text))
+        if text[:1] in ("-", "+"):
+            raise ValueError(f"An amount has no sign; received {quoted(text)}.")
+        raise ValueError(
+            f'An amount is written as digits with an optional fraction, such as "100.00"; received {quoted(text)}.'
+        )
     whole, fraction = match.group(1), match.group(2) or ""
     if not FEWEST_DIGITS[currency] <= len(fraction) <= MINOR_UNITS[currency]:
         raise ValueError(_wrong_units(text, currency))
@@ -102,12 +105,6 @@ def parse_amount(text: str, currency: str) -> Decimal:
     if not amount:
         raise ValueError("An amount is greater than 0.")
     return amount
-
-
-def _not_an_amount(text: str) -> str:
-    if text[:1] in ("-", "+"):
-        return f"An amount has no sign; received {quoted(text)}."
-    return f'An amount is written as digits with an optional fraction, such as "100.00"; received {quoted(text)}.'
 
 
 def _wrong_units(text: str, currency: str) -> str:
@@ -151,7 +148,6 @@ class PriceList:
     def __init__(self, own: Mapping[str, Any]) -> None:
         self._rates: Mapping[str, str] = own.get("rates", {})
         self._fees: Mapping[str, str] = own.get("fees", {})
-        self.charge = lru_cache(maxsize=1024)(self._charge)
 
     def _fee(self, currency: str, account_currency: str, crosses_border: bool) -> Decimal:
         same = currency == account_currency
@@ -180,13 +176,10 @@ class PriceList:
         rate = _SIX_DIGITS.divide(self._rate_at_home(source), self._rate_at_home(target))
         return quantize(amount * rate, target, ROUND_HALF_UP) or quantum(target), rate
 
-    def _charge(
+    def charge(
         self, instructed: str, currency: str, account_currency: str, crosses_border: bool, scripted: str | None
     ) -> Charge:
-        """The charge for an instructed amount in the account's currency; `scripted`: a fee that replaces the bank's.
-
-        `charge` is the same, and caches the latest ones: they must not be changed.
-        """
+        """The charge for an instructed amount in the account's currency; `scripted`: a fee that replaces the bank's."""
         amount, rate = Decimal(instructed), None
         if currency != account_currency:
             amount, rate = self.converted(amount, currency, account_currency)

@@ -148,8 +148,7 @@ def _queue(bank: Bank, subscription: Subscription, body: dict[str, str], *, forg
         notification["copies"] = 2
     elif effect == "reordered":
         _overtake(bank, notification)
-    bank.documents.put(NOTIFICATION, notification)
-    _publish(bank, notification)
+    _store(bank, notification)
     _schedule(bank, target)
 
 
@@ -187,11 +186,11 @@ def _finish(bank: Bank, notification: Notification, state: Literal["delivered", 
     notification["done"] = "yes"
     notification.pop("lane", None)
     bank.make_room(NOTIFICATION, MOST_FINISHED, done="yes")
+    _store(bank, notification)
+
+
+def _store(bank: Bank, notification: Notification) -> None:
     bank.documents.put(NOTIFICATION, notification)
-    _publish(bank, notification)
-
-
-def _publish(bank: Bank, notification: Notification) -> None:
     bank.publish(
         {
             "type": "notification",
@@ -267,14 +266,12 @@ def claim(bank: Bank, *, sending: Iterable[Parties] = (), most: int, each: int, 
         receivers[receiver] += 1
         del notification["due"]
         notification["state"] = "sending"
-        bank.documents.put(NOTIFICATION, notification)
-        _publish(bank, notification)
+        _store(bank, notification)
         claimed.append(notification)
     return claimed
 
 
 def number_due(bank: Bank) -> int:
-    """How many notifications are due."""
     return bank.documents.range_count(NOTIFICATION, "due", high=bank.clock.stamp())
 
 
@@ -324,8 +321,7 @@ def settle(bank: Bank, identity: str, outcome: DeliveryResult) -> None:
 def _wait(bank: Bank, notification: Notification, due: str) -> None:
     notification["state"] = "waiting"
     notification["due"] = due
-    bank.documents.put(NOTIFICATION, notification)
-    _publish(bank, notification)
+    _store(bank, notification)
 
 
 def deliver(bank: Bank) -> None:

@@ -19,11 +19,11 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.threads import LASTS, in_thread
-from emulator.store import Image, StoreError, StoreUncertain, StoreUnwritable
+from emulator.store import Documents, Image, StoreError, StoreUncertain, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
-LARGE = 4 << 20  # bytes; a larger snapshot is prepared in a thread, and does not stay in memory if it is stored
+LARGE = 4 << 20  # bytes; a larger image is prepared in a thread, and a snapshot does not stay in memory if it is stored
 
 
 def deleted_meanwhile() -> BankError:
@@ -37,6 +37,16 @@ class SavedSnapshot:
 
     created: datetime
     image: Image | None
+
+
+def prepared(documents: Documents, image: Image, report: Callable[[int, int], None]) -> Generator[object, None, Image]:
+    """The image for a short `Documents.restore`: a large one is prepared in a thread, with a report after each part."""
+    if image.size <= LARGE:
+        return image
+    report(1, 2)
+    ready = yield from in_thread(lambda: documents.prepare(image))
+    report(2, 2)
+    return ready
 
 
 class Snapshots:
@@ -90,12 +100,7 @@ class Snapshots:
         """
         saved = self._find(name)
         image = saved.image or (yield from in_thread(lambda: self._image(name, saved)))
-        content = image
-        if image.size > LARGE:
-            report(1, 2)
-            content = yield from in_thread(lambda: bank.documents.prepare(image))
-            report(2, 2)
-        return content
+        return (yield from prepared(bank.documents, image, report))
 
     def deleting(self, name: str) -> Iterator[object]:
         """Delete a snapshot, in steps; RESOURCE_UNKNOWN, CONFLICT."""

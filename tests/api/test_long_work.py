@@ -279,7 +279,7 @@ class Held:
 def held(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Iterator[Held]:
     """Any fixture counts as large, and is not read yet."""
     held = Held()
-    monkeypatch.setattr(fixtures, "LARGE", 0)
+    monkeypatch.setattr(snapshots, "LARGE", 0)
     monkeypatch.setattr(fixtures, "_IMAGES", OrderedDict())
     monkeypatch.setattr(fixtures, "build", held(fixtures.build))
     yield held
@@ -727,7 +727,7 @@ async def test_a_kill_while_an_account_is_deleted_leaves_one_that_can_be_deleted
     assert left is not None
     assert (left["booked"], run_to_end(ledger.reporting(bank))["balanced"]) == (before["booked"], True)
     assert 0 < bank.documents.count(TRANSACTION, accountId=account) <= 150
-    run_to_end(sandbox_accounts.deleting_account(bank, account))
+    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, account))
     assert run_to_end(ledger.reporting(bank))["balanced"]
     again.close()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.assemble.homes import Homes
-from emulator.bank import fixtures, snapshots
+from emulator.bank import snapshots
 from emulator.bank.payment import progression
 from emulator.cli.main import run
 from emulator.control import interface
@@ -118,7 +118,6 @@ def advertised_at(port: int) -> None:
 def hasty() -> None:
     """What takes steps, threads and files of its own with much data does so with little."""
     for module, limits in {
-        fixtures: {"LARGE": 20_000},
         snapshots: {"LARGE": 20_000},
         interface: {"_LARGE": 200},
         scenarios: {"LARGE": 200},

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def every_content_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as large:
         large.setattr(snapshots, "LARGE", 0)
-        large.setattr(fixtures, "LARGE", 0)
         large.setattr(fixtures, "_IMAGES", type(fixtures._IMAGES)())
         yield
 

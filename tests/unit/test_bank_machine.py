@@ -22,7 +22,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk
+from emulator.bank.booking import settlement
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
 from emulator.bank.payment import baskets, initiation, lifecycle, payments, progression
@@ -355,7 +355,7 @@ class BankMachine(RuleBasedStateMachine):
     def _part_statuses(self, payment_id: str) -> list[str]:
         """The status of a payment, or of each entry of a bulk."""
         document = self._document(payment_id)
-        return bulk.statuses(document) if "entries" in document else [document["status"]]
+        return settlement.statuses(document) if "entries" in document else [document["status"]]
 
     @invariant()
     def what_is_reserved_is_held_by_payments_on_their_way(self) -> None:
@@ -363,7 +363,7 @@ class BankMachine(RuleBasedStateMachine):
             document = self._document(payment_id)
             held = Decimal(document.get("held", "0"))
             if known.flow == "batch":
-                holding = [entry["status"] == bulk.HELD for entry in document["entries"]]
+                holding = [entry["status"] == settlement.HELD for entry in document["entries"]]
                 assert holding == ["pendingId" in entry for entry in document["entries"]]
                 assert held == sum(part.amount for part, holds in zip(known.parts, holding, strict=True) if holds)
                 continue

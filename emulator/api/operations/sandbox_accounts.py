@@ -14,7 +14,6 @@ from emulator.bank.documents import Account, AccountRef, Card, CardTransaction, 
 from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, TRANSACTION
 from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox import cards as sandbox_cards
 
 if TYPE_CHECKING:
     from emulator.api.shapes import sandbox_answers
@@ -113,7 +112,7 @@ def update_sandbox_account(call: Call) -> Reply[sandbox_answers.SandboxAccount]:
 @_operation("DELETE", _ONE, {204: None})
 def delete_sandbox_account(call: Call) -> Reply[None]:
     """Remove an account and everything that depends on it."""
-    return Reply.after(sandbox_accounts.deleting_account(call.bank, call.params["mockAccountId"]))
+    return Reply.after(sandbox_accounts.deleting(call.bank, ACCOUNT, call.params["mockAccountId"]))
 
 
 # Transactions
@@ -200,7 +199,7 @@ def get_sandbox_account_transaction(call: Call) -> Reply[sandbox_answers.Sandbox
 @_operation("DELETE", _ENTRIES, {204: None})
 def delete_sandbox_account_transactions(call: Call) -> Reply[None]:
     """Remove the transactions of an account."""
-    return Reply.after(sandbox_accounts.deleting_transactions(call.bank, call.params["mockAccountId"]))
+    return Reply.after(sandbox_accounts.deleting_transactions(call.bank, ACCOUNT, call.params["mockAccountId"]))
 
 
 # Card accounts
@@ -247,7 +246,7 @@ def create_sandbox_card_account(call: Call) -> Reply[sandbox_answers.SandboxCard
 
     Returns the posted members, `resourceId` and `_links`.
     """
-    return Reply(201, _card_shown(call, sandbox_cards.create_card(call.bank, call.body)))
+    return Reply(201, _card_shown(call, sandbox_accounts.create_card(call.bank, call.body)))
 
 
 @_operation("GET", _ALL_CARDS, {200: f"{_ANSWERS}:SandboxCardAccountList"})
@@ -265,13 +264,13 @@ def get_sandbox_card_account(call: Call) -> Reply[sandbox_answers.SandboxCardAcc
 @_operation("PUT", _CARD, {200: f"{_ANSWERS}:SandboxCardAccount"}, body=f"{_BODY}:PostedCardAccount")
 def update_sandbox_card_account(call: Call) -> Reply[sandbox_answers.SandboxCardAccount]:
     """Replace a card account."""
-    return Reply(200, _card_shown(call, sandbox_cards.replace_card(call.bank, _card_id(call), call.body)))
+    return Reply(200, _card_shown(call, sandbox_accounts.replace_card(call.bank, _card_id(call), call.body)))
 
 
 @_operation("DELETE", _CARD, {204: None})
 def delete_sandbox_card_account(call: Call) -> Reply[None]:
     """Remove a card account and its transactions."""
-    return Reply.after(sandbox_cards.deleting_card(call.bank, _card_id(call)))
+    return Reply.after(sandbox_accounts.deleting(call.bank, CARD, _card_id(call)))
 
 
 def _card_entry_link(call: Call, entry: CardTransaction) -> sandbox_answers.OwnLink:
@@ -293,7 +292,7 @@ def create_sandbox_card_account_transactions(call: Call) -> Reply[sandbox_answer
 
     From an array or one object; returns the posted members, each with `id` and `_links`.
     """
-    create = partial(sandbox_cards.create_transactions, call.bank, _card_id(call))
+    create = partial(sandbox_accounts.create_card_transactions, call.bank, _card_id(call))
     return _created(call, create, _card_entry_link, "cardTransactionId", "id")
 
 
@@ -311,11 +310,11 @@ def list_sandbox_card_account_transactions(call: Call) -> Reply[sandbox_answers.
 @_operation("GET", f"{_CARD_ENTRIES}/{{transactionId}}", {200: f"{_ANSWERS}:SandboxCardTransaction"})
 def get_sandbox_card_account_transaction(call: Call) -> Reply[sandbox_answers.SandboxCardTransaction]:
     """One card transaction."""
-    entry = sandbox_cards.find_transaction(call.bank, _card_id(call), call.params["transactionId"])
+    entry = sandbox_accounts.find_card_transaction(call.bank, _card_id(call), call.params["transactionId"])
     return Reply(200, _card_entry_shown(call, entry))
 
 
 @_operation("DELETE", _CARD_ENTRIES, {204: None})
 def delete_sandbox_card_account_transactions(call: Call) -> Reply[None]:
     """Remove the transactions of a card account."""
-    return Reply.after(sandbox_cards.deleting_transactions(call.bank, _card_id(call)))
+    return Reply.after(sandbox_accounts.deleting_transactions(call.bank, CARD, _card_id(call)))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
@@ -13,10 +14,10 @@ import orjson
 from emulator.bank.bank import Bank
 from emulator.bank.documents import DriftedTransaction, Texts, Transaction
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import TRANSACTION, EntryKind
+from emulator.bank.kinds import ACCOUNT, CARD, TRANSACTION, EntryKind
 
 if TYPE_CHECKING:
-    from emulator.bank.accounts.drifting_feed import DriftingFeed
+    from emulator.bank.feed import Entry, Shown
 
 BOOKED = "booked"
 PENDING = "pending"
@@ -103,9 +104,7 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     feed = drifting_feed(bank, kind, holder_id)
     for shelf in SHELVES[window.status]:
         group = f"{holder_id}|{shelf}"
-        source = _Shelf(bank, kind, group, window)
-        if feed is not None:
-            source = _DriftingShelf(bank, kind, group, window, entries=feed.listed(shelf))
+        source = _Shelf(bank, kind, group, window, drifting=None if feed is None else feed.listed(shelf))
         if shelf == PENDING and window.all_pending:
             texts[shelf] = source.everything()
             continue
@@ -117,20 +116,59 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     return TransactionPage(texts, more)
 
 
+class DriftingFeed:
+    """The entries of one account or card as TPPs see them when the setting `feed` makes them drift."""
+
+    def __init__(self, bank: Bank, kind: EntryKind, holder_id: str) -> None:
+        from emulator.bank.feed import effects, shown  # imports pydantic
+
+        self._bank = bank
+        self._kind = kind
+        self._holder_id = holder_id
+        names = (holder_id, *_numbers(bank, kind, holder_id))
+        self._forms = partial(shown, effects=effects(bank.settings.drift), accounts=names, ids=bank.ids)
+
+    def trace(self, shelf: str) -> Iterator[tuple[Entry, list[Shown]]]:
+        """Each entry on a shelf (`booked` or `pending`), newest first, with all forms in which it is ever shown."""
+        group = f"{self._holder_id}|{shelf}"
+        for text in self._bank.documents.range_texts(self._kind, "shelf", group=group, reverse=True):
+            entry = orjson.loads(text)
+            yield entry, self._forms(entry)
+
+    def listed(self, shelf: str) -> list[Entry]:
+        """The entries of a shelf as a list shows them now, newest first."""
+        now = self._bank.clock.stamp()
+        entries = [one.entry for _, shown in self.trace(shelf) for one in shown if one.at(now)]
+        return sorted(entries, key=lambda entry: str(entry["order"]), reverse=True)
+
+    def find(self, shown_id: str) -> Entry | None:
+        """The entry that is shown under this id now; a card's entry also by its cardTransactionId."""
+        for shelf in (PENDING, BOOKED):
+            for entry in self.listed(shelf):
+                if "unidentified" not in entry and shown_id in (entry["id"], entry.get("cardTransactionId")):
+                    return entry
+        return None
+
+
+def _numbers(bank: Bank, kind: EntryKind, holder_id: str) -> tuple[str, ...]:
+    if kind is TRANSACTION:
+        account = bank.documents.get(ACCOUNT, holder_id)
+        return () if account is None else (account["iban"], account["bban"])
+    card = bank.documents.get(CARD, holder_id)
+    return () if card is None else (card["maskedPan"],)
+
+
 def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> DriftingFeed | None:
     """The drifting feed of an account or card; None if entries are shown as they are stored."""
-    if not bank.settings.drift:
-        return None
-    # Imported on use: it needs pydantic.
-    from emulator.bank.accounts.drifting_feed import DriftingFeed
-
-    return DriftingFeed(bank, kind, holder_id)
+    return DriftingFeed(bank, kind, holder_id) if bank.settings.drift else None
 
 
 class _Shelf:
-    """The booked or the pending entries of one account, newest first."""
+    """The booked or the pending entries of one account, newest first; `drifting`: as a drifting feed shows them."""
 
-    def __init__(self, bank: Bank, kind: EntryKind, group: str, window: Window) -> None:
+    def __init__(
+        self, bank: Bank, kind: EntryKind, group: str, window: Window, *, drifting: Sequence[Entry] | None
+    ) -> None:
         self._documents = bank.documents
         self._kind = kind
         self._group = group
@@ -138,17 +176,15 @@ class _Shelf:
         # A date is a prefix of the order's `date|moment`; `~` sorts behind every moment.
         self._high = f"{window.last}|~" if window.last is not None else None
         self._grouped = window.grouped
+        self._drifting = drifting
 
     def _read(self, *, offset: int = 0, limit: int | None = None) -> list[bytes]:
+        low, high = self._low, self._high
+        if self._drifting is not None:
+            within = (e for e in self._drifting if (low or "") <= e["order"] and (high is None or e["order"] <= high))
+            return [orjson.dumps(entry) for entry in islice(within, offset, None if limit is None else offset + limit)]
         return self._documents.range_texts(
-            self._kind,
-            "shelf",
-            group=self._group,
-            low=self._low,
-            high=self._high,
-            reverse=True,
-            offset=offset,
-            limit=limit,
+            self._kind, "shelf", group=self._group, low=low, high=high, reverse=True, offset=offset, limit=limit
         )
 
     def everything(self) -> list[bytes]:
@@ -163,28 +199,9 @@ class _Shelf:
         return list(_one_by_one(self._read(limit=offset + limit)))[offset : offset + limit]
 
     def count(self) -> int:
-        if self._grouped:
+        if self._grouped and self._drifting is None:
             return self._documents.range_count(self._kind, "shelf", group=self._group, low=self._low, high=self._high)
-        return sum(1 for _ in _one_by_one(self._read()))
-
-
-class _DriftingShelf(_Shelf):
-    """A shelf as a drifting feed shows it."""
-
-    def __init__(self, bank: Bank, kind: EntryKind, group: str, window: Window, *, entries: Sequence[Any]) -> None:
-        super().__init__(bank, kind, group, window)
-        self._entries = entries
-
-    def _read(self, *, offset: int = 0, limit: int | None = None) -> list[bytes]:
-        low, high = self._low or "", self._high
-        within = [e for e in self._entries if low <= e["order"] and (high is None or e["order"] <= high)]
-        return [
-            orjson.dumps(entry) for entry in (within[offset:] if limit is None else within[offset : offset + limit])
-        ]
-
-    def count(self) -> int:
-        texts = self._read()
-        return len(texts) if self._grouped else sum(1 for _ in _one_by_one(texts))
+        return len(self._read()) if self._grouped else sum(1 for _ in _one_by_one(self._read()))
 
 
 def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
@@ -220,9 +237,8 @@ def batch_texts(texts: Texts) -> Texts:
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     """The transaction that the account shows under this id, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
     feed = drifting_feed(bank, TRANSACTION, account_id)
-    return _transaction_of(
-        account_id, transaction_id, partial(bank.documents.get, TRANSACTION) if feed is None else feed.find
-    )
+    get: Callable[[str], Any] = partial(bank.documents.get, TRANSACTION) if feed is None else feed.find
+    return _transaction_of(account_id, transaction_id, get)
 
 
 def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:

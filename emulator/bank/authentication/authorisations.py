@@ -100,14 +100,7 @@ def status(
 
 
 # The members that a further SCA of the same target copies from the last one.
-_COPIED: tuple[Literal["redirectUri", "tppName", "app", "sessionId", "method", "language"], ...] = (
-    "redirectUri",
-    "tppName",
-    "app",
-    "sessionId",
-    "method",
-    "language",
-)
+_COPIED = ("redirectUri", "tppName", "app", "sessionId", "method", "language")
 
 
 def open_for(bank: Bank, approach: Approach, target: Payment | Basket, purpose: str, *, signer: str | None) -> str:
@@ -129,10 +122,7 @@ def again(bank: Bank, target: Payment | Basket, *, able: Sequence[str]) -> str |
     earlier = bank.documents.find(SCA, target=target["id"], newest_first=True, limit=1)
     if not earlier:
         return None
-    approach: Approach = {}
-    for member in _COPIED:
-        if member in earlier[0]:
-            approach[member] = earlier[0][member]
+    approach = cast(Approach, {name: value for name, value in earlier[0].items() if name in _COPIED})
     if able:
         approach["presumed"] = able[0]
     return open_for(bank, approach, target, earlier[0]["purpose"], signer=None)

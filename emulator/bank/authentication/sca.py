@@ -93,16 +93,14 @@ def failure_like(
 
     Without any member it is CORE_FAILED. Only a server error names a system by default.
     """
-    similar = _like(status, code)
+    if code is None:
+        similar = CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
+    else:
+        alike = (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED)
+        similar = next((each for each in alike if each.code == code), REFUSED)
     status = similar.status if status is None else status
     default_system = similar.system if status >= CORE_FAILED.status else None
     return ScaFailure(status, code or similar.code, message or similar.message, system or default_system)
-
-
-def _like(status: int | None, code: str | None) -> ScaFailure:
-    if code is None:
-        return CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
-    return next((each for each in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if each.code == code), REFUSED)
 
 
 # The status in the redirect for the codes with which the business rules may refuse an approval.
@@ -295,27 +293,10 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
 
 def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
     """Start the session, grant the consent if the SCA is for one, and return the redirect."""
-    national_id = sca["person"]
-    context, agreement = acting_as(bank, sca)
-    session = sessions.start(
-        bank,
-        tpp_id=sca["tpp"],
-        national_id=national_id,
-        session_id=sca.get("sessionId") or bank.ids.uuid(),
-        context=context,
-        agreement=agreement,
-    )
+    owner = people.Owner(sca["tpp"], sca["person"], *acting_as(bank, sca))
+    session = sessions.start(bank, owner, sca.get("sessionId") or bank.ids.uuid())
     if sca["purpose"] in ACCOUNT_ACCESS:
-        consents.grant(
-            bank,
-            tpp_id=sca["tpp"],
-            national_id=national_id,
-            context=context,
-            agreement=agreement,
-            accounts=accounts,
-            consent_id=sca.get("target"),
-            tpp_name=sca["tppName"],
-        )
+        consents.grant(bank, owner, accounts=accounts, consent_id=sca.get("target"), tpp_name=sca["tppName"])
     redirect = success_redirect(sca["redirectUri"], session)
     _close(bank, sca, "finalised", redirect)
     return redirect
@@ -339,14 +320,9 @@ def expire(bank: Bank, sca: Sca) -> str:
 
 def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
     """End an SCA without success and return the redirect that says why."""
-    redirect = way_back(sca, failure)
+    redirect = failure_redirect(sca["redirectUri"], failure)
     _close(bank, sca, "failed", redirect)
     return redirect
-
-
-def way_back(sca: Sca, failure: ScaFailure) -> str:
-    """The redirect that would report `failure`; the SCA stays open."""
-    return failure_redirect(sca["redirectUri"], failure)
 
 
 def _close(
@@ -431,7 +407,6 @@ def _appended(uri: str, values: Mapping[str, str]) -> str:
 
 
 def success_redirect(uri: str, session: Session) -> str:
-    """The address after a completed SCA."""
     values = {"psu-id": session["psuId"]}
     if session["agreement"] is not None:
         values["psu-corporate-id"] = session["agreement"]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank import products
+from emulator.bank.accounts import accounts
 from emulator.bank.accounts.accounts import holder, reference
 from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.documents import Account, AccountRef, Price, Texts, TransactionDetails, TransactionMembers
+from emulator.bank.documents import Account, AccountRef, BulkEntry, Payment, TransactionDetails, TransactionMembers
 from emulator.bank.formats import digits_of
 from emulator.bank.money import exchange_member, plain
 from emulator.bank.products import Product
@@ -81,13 +84,26 @@ def _texts(initiation: Mapping[str, Any]) -> TransactionDetails:
     return shown
 
 
+@dataclass(frozen=True, slots=True)
+class PaymentPart:
+    """What is paid by itself: a single payment, or an entry of a bulk, with the members that it would have alone.
+
+    `state`: the document of the payment, or the entry in it; it has the price and `pendingId`.
+    """
+
+    initiation: Mapping[str, Any]
+    state: Payment | BulkEntry
+
+
 def parties(
-    bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Account, creditor: Account | None
-) -> TransactionDetails:
-    """Debtor, creditor and texts of a payment, the same in the transactions of both sides."""
+    bank: Bank, payment: Payment, part: PaymentPart, debtor: Account
+) -> tuple[TransactionDetails, Account | None]:
+    """Debtor, creditor and texts, the same in the transactions of both sides; the creditor's account in this bank."""
+    initiation = part.initiation
+    to = accounts.creditor(bank, initiation["creditorAccount"], part.state.get("creditorAccountId"))
     shown: TransactionDetails = {
         "creditorName": carried(initiation["creditorName"], 70),
-        "creditorAccount": creditor_ref(product, initiation, creditor),
+        "creditorAccount": creditor_ref(products.of(payment), initiation, to),
         "debtorAccount": reference(debtor),
         "debtorAgent": debtor["bic"],
         **_texts(initiation),
@@ -95,23 +111,17 @@ def parties(
     name = holder(bank, debtor)
     if name is not None:
         shown["debtorName"] = name
-    agent = creditor["bic"] if creditor is not None else initiation.get("creditorAgent")
+    agent = to["bic"] if to is not None else initiation.get("creditorAgent")
     if agent:
         shown["creditorAgent"] = agent
-    return shown
+    return shown, to
 
 
 def debit(
-    shown: TransactionDetails,
-    product: Product,
-    initiation: Mapping[str, Any],
-    price: Price,
-    *,
-    payment_id: str,
-    currency: str,
-    date: str,
+    payment: Payment, part: PaymentPart, shown: TransactionDetails, currency: str, date: str
 ) -> TransactionMembers:
-    """The debtor's transaction in the account's `currency`; `price`: of the payment, or of the entry of a bulk."""
+    """The debtor's transaction in the account's `currency`; `shown`: the `parties`."""
+    product, price = products.of(payment), part.state
     members: TransactionMembers = {
         **shown,
         "amount": -Decimal(price["amount"]),
@@ -119,10 +129,10 @@ def debit(
         "valueDate": date,
         "bankTransactionCode": product.issued,
         "proprietaryBankTransactionCode": product.code,
-        "paymentId": payment_id,
+        "paymentId": payment["id"],
     }
     if "rate" in price:
-        instructed = initiation["instructedAmount"]["currency"]
+        instructed = part.initiation["instructedAmount"]["currency"]
         members["currencyExchange"] = exchange_member(
             source=currency, target=instructed, unit=instructed, rate=Decimal(price["rate"]), date=date
         )
@@ -137,10 +147,10 @@ def pending(members: TransactionMembers, execute_at: str) -> TransactionMembers:
 
 
 def credit(
-    bank: Bank, shown: TransactionDetails, product: Product, initiation: Mapping[str, Any], *, to: Account, date: str
+    bank: Bank, payment: Payment, part: PaymentPart, shown: TransactionDetails, to: Account, date: str
 ) -> TransactionMembers:
     """The creditor's transaction in its account's currency, free of charge (assumed)."""
-    instructed = initiation["instructedAmount"]
+    product, instructed = products.of(payment), part.initiation["instructedAmount"]
     amount, currency = Decimal(instructed["amount"]), instructed["currency"]
     members: TransactionMembers = {
         **shown,
@@ -158,50 +168,52 @@ def credit(
     return members
 
 
-def fee(product: Product, *, payment_id: str, amount: Decimal, date: str) -> TransactionMembers:
+def fee(payment: Payment, amount: Decimal, date: str) -> TransactionMembers:
     """The bank's fee for a payment, booked as a separate transaction (assumed)."""
+    text = f"Gebyr {products.of(payment).code}"
     return {
         "amount": -amount,
         "bookingDate": date,
         "valueDate": date,
-        "remittanceInformationUnstructured": f"Gebyr {product.code}",
-        "remittanceInformationUnstructuredArray": [f"Gebyr {product.code}"],
+        "remittanceInformationUnstructured": text,
+        "remittanceInformationUnstructuredArray": [text],
         "bankTransactionCode": FEE_CODE,
         "proprietaryBankTransactionCode": "Gebyr",
-        "feeFor": payment_id,
+        "feeFor": payment["id"],
     }
 
 
 def batch(
-    product: Product,
-    items: list[tuple[Texts, Decimal]],
-    *,
+    bank: Bank,
+    payment: Payment,
+    parts: Sequence[PaymentPart],
+    shown: Sequence[TransactionDetails],
     debtor: Account,
-    debtor_name: str | None,
-    payment_id: str,
-    information_id: str | None,
     date: str,
 ) -> TransactionMembers:
-    """One transaction for several entries of a bulk (batchBookingPreferred); `items`: parties and amount of each."""
-    currency = debtor["currency"]
+    """One transaction for several entries of a bulk (batchBookingPreferred); `shown`: the `parties` of each."""
+    product, currency = products.of(payment), debtor["currency"]
+    amounts = [-Decimal(part.state["amount"]) for part in parts]
     members: TransactionMembers = {
-        "amount": -sum((amount for _, amount in items), Decimal(0)),
+        "amount": sum(amounts, Decimal(0)),
         "bookingDate": date,
         "valueDate": date,
         "debtorAccount": reference(debtor),
         "debtorAgent": debtor["bic"],
         "bankTransactionCode": product.issued,
         "proprietaryBankTransactionCode": product.code,
-        "paymentId": payment_id,
+        "paymentId": payment["id"],
         "batch": {
             "entries": [
-                {"amount": plain(-amount, currency), "currency": currency, **batch_texts(shown)}
-                for shown, amount in items
+                {"amount": plain(amount, currency), "currency": currency, **batch_texts(texts)}
+                for amount, texts in zip(amounts, shown, strict=True)
             ]
         },
     }
-    if debtor_name is not None:
-        members["debtorName"] = debtor_name
+    name = holder(bank, debtor)
+    if name is not None:
+        members["debtorName"] = name
+    information_id = payment["initiation"].get("paymentInformationId")
     if information_id:
         members["endToEndId"] = information_id[:35]
     return members

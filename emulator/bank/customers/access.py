@@ -249,13 +249,8 @@ def _check_session(bank: Bank, claim: Claim, caller: Caller, own: Sequence[Sessi
 
 
 def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | None, kind: HolderKind) -> Consent:
-    consent = consents.current(
-        bank,
-        tpp_id=claim.tpp_id,
-        national_id=caller.national_id,
-        context=caller.context,
-        agreement=caller.agreement,
-    )
+    owner = people.Owner(claim.tpp_id, caller.national_id, caller.context, caller.agreement)
+    consent = consents.current(bank, owner)
     if consent is None:
         raise ScaNeeded("CONSENT_UNKNOWN", "The customer has given this TPP no consent in this context.")
     state = consents.status(bank, consent)

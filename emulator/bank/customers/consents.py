@@ -8,7 +8,7 @@ The state is not stored but follows from what has happened to the document (`sta
     revoked    the person withdrew it, or the TPP deleted it    `revoke`, `terminate`
 
 Nothing leaves `revoked`, and only an SCA gives access again, by a new document. There is one valid consent for each
-TPP, person, context and agreement (`owner_key`). The next request is refused already: access asks `current` each time.
+TPP, person, context and agreement (`Owner`). The next request is refused already: access asks `current` each time.
 The last use is written apart from the request, so that reads go on while the bank cannot write (`note_use`).
 
 LIFETIME is also read by `api/operations/consents.py` (`validUntil`). The 180 days stand in words in `access.py`, in
@@ -26,6 +26,7 @@ from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, moment, stamp
 from emulator.bank.customers import people
+from emulator.bank.customers.people import Owner
 from emulator.bank.documents import Consent
 from emulator.bank.errors import BankError
 from emulator.bank.ids import fixed_id
@@ -37,16 +38,14 @@ LIFETIME = timedelta(days=180)
 ENDED_KEPT = 20
 
 
-def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None) -> str:
-    """The indexed key of all consents of a person to a TPP in a context."""
-    return f"{tpp_id}|{national_id}|{context}|{agreement or ''}"
+def _key(owner: Owner) -> str:
+    """The indexed key of all consents of an owner."""
+    return "|".join(part or "" for part in owner)
 
 
-def current(bank: Bank, *, tpp_id: str, national_id: str, context: str, agreement: str | None) -> Consent | None:
-    """The newest consent of a person to a TPP in a context, whatever its state."""
-    newest = bank.documents.find(
-        CONSENT, owner=owner_key(tpp_id, national_id, context, agreement), newest_first=True, limit=1
-    )
+def current(bank: Bank, owner: Owner) -> Consent | None:
+    """The newest consent of an owner, whatever its state."""
+    newest = bank.documents.find(CONSENT, owner=_key(owner), newest_first=True, limit=1)
     return newest[0] if newest else None
 
 
@@ -62,12 +61,10 @@ def status(bank: Bank, consent: Consent) -> str:
     return "expired" if "replaced" in consent or age(bank, consent) >= LIFETIME else "valid"
 
 
-def _selected(
-    bank: Bank, national_id: str, context: str, agreement: str | None, accounts: list[str] | None
-) -> tuple[list[str], list[str]]:
+def _selected(bank: Bank, owner: Owner, accounts: list[str] | None) -> tuple[list[str], list[str]]:
     """The ids of accounts and of cards in `accounts` (iban, bban or resourceId; None: all); FORMAT_ERROR if unknown."""
-    own = people.accounts_of(bank, national_id, context, agreement)
-    cards = people.cards_of(bank, national_id, context)
+    own = people.accounts_of(bank, owner.national_id, owner.context, owner.agreement)
+    cards = people.cards_of(bank, owner.national_id, owner.context)
     if accounts == [] and (own or cards):
         raise BankError(
             "FORMAT_ERROR", "At least one account must be shared; leave `accounts` out for all.", "accounts"
@@ -89,20 +86,16 @@ def _selected(
 
 def grant(
     bank: Bank,
+    owner: Owner,
     *,
-    tpp_id: str,
-    national_id: str,
-    context: str,
-    agreement: str | None,
     accounts: list[str] | None = None,
     consent_id: str | None = None,
     tpp_name: str | None = None,
 ) -> Consent:
     """Grant (or renew) a consent after an SCA; it replaces the person's earlier one in that context."""
-    chosen, cards = _selected(bank, national_id, context, agreement, accounts)
+    chosen, cards = _selected(bank, owner, accounts)
     now = stamp(bank.clock.now())
-    owner = owner_key(tpp_id, national_id, context, agreement)
-    for number, old in enumerate(bank.documents.find(CONSENT, owner=owner, newest_first=True)):
+    for number, old in enumerate(bank.documents.find(CONSENT, owner=_key(owner), newest_first=True)):
         if number >= ENDED_KEPT:
             bank.documents.delete(CONSENT, old["id"])
         elif "revoked" not in old and "replaced" not in old:
@@ -111,11 +104,11 @@ def grant(
             _notify(bank, old["id"], "expired")
     consent: Consent = {
         "id": consent_id or bank.ids.new(),
-        "owner": owner,
-        "tpp": tpp_id,
-        "nationalId": national_id,
-        "context": context,
-        "agreement": agreement,
+        "owner": _key(owner),
+        "tpp": owner.tpp_id,
+        "nationalId": owner.national_id,
+        "context": owner.context,
+        "agreement": owner.agreement,
         "accounts": chosen,
         "cards": cards,
         "created": now,
@@ -262,6 +255,5 @@ def expire(bank: Bank, consent: Consent) -> None:
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[ConsentView]:
-    """All consents, newest first."""
     consents = bank.documents.range(CONSENT, "created", reverse=True, limit=limit)
     return [view(bank, consent) for consent in consents]

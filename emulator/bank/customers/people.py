@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Person, Psu, Role
@@ -17,6 +17,15 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU,
 PRIVATE = "PRIVATE"
 CORPORATE = "CORPORATE"
 ROLES: tuple[Role, ...] = ("VIEW", "REGISTER")
+
+
+class Owner(NamedTuple):
+    """Whose a session or consent is: a person who acts in a context, under an agreement or none, for a TPP."""
+
+    tpp_id: str
+    national_id: str
+    context: str
+    agreement: str | None
 
 
 def customer(bank: Bank, number: str) -> Customer | None:
@@ -232,7 +241,6 @@ def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
 
 
 def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Psu | None:
-    """The PSU with a PSU-ID, or None if the id does not belong to this TPP."""
     psu = bank.documents.get(PSU, psu_id)
     return psu if psu is not None and psu["tpp"] == tpp_id else None
 

@@ -17,6 +17,7 @@ from datetime import timedelta
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.customers import consents, people
+from emulator.bank.customers.people import Owner
 from emulator.bank.documents import Session
 from emulator.bank.errors import BankError
 from emulator.bank.ids import prefix
@@ -37,13 +38,12 @@ def is_live(bank: Bank, session: Session) -> bool:
     return not session.get("ended") and bank.clock.stamp() < str(session["expires"])
 
 
-def start(
-    bank: Bank, *, tpp_id: str, national_id: str, session_id: str, context: str, agreement: str | None
-) -> Session:
+def start(bank: Bank, owner: Owner, session_id: str) -> Session:
     """Start (or renew) the session after a completed SCA; a live one under another id ends."""
-    owner = f"{tpp_id}|{national_id}|{context}"
+    tpp_id, national_id, context, agreement = owner
+    key = f"{tpp_id}|{national_id}|{context}"
     now = bank.clock.now()
-    for old in bank.documents.find(SESSION, owner=owner):
+    for old in bank.documents.find(SESSION, owner=key):
         if old["tppSessionId"] != session_id:
             _set_aside(bank, old, stamp(now))
     acting = (national_id, context, agreement)
@@ -53,7 +53,7 @@ def start(
     session: Session = {
         "id": renewed["id"] if renewed is not None else bank.ids.uuid(),
         "key": prefix(tpp_id) + session_id,
-        "owner": owner,
+        "owner": key,
         "tpp": tpp_id,
         "nationalId": national_id,
         "psuId": psu["id"],
@@ -103,23 +103,9 @@ def seed(
     if people.person(bank, national_id) is None:
         raise BankError("FORMAT_ERROR", "The bank knows no person with this national identity number.", "nationalId")
     context, agreement = choose_context(bank, national_id, context, agreement)
-    session = start(
-        bank,
-        tpp_id=tpp_id,
-        national_id=national_id,
-        session_id=bank.ids.uuid(),
-        context=context,
-        agreement=agreement,
-    )
-    consents.grant(
-        bank,
-        tpp_id=tpp_id,
-        national_id=national_id,
-        context=context,
-        agreement=agreement,
-        accounts=accounts,
-        tpp_name=tpp_name,
-    )
+    owner = Owner(tpp_id, national_id, context, agreement)
+    session = start(bank, owner, bank.ids.uuid())
+    consents.grant(bank, owner, accounts=accounts, tpp_name=tpp_name)
     answer = {"psuId": session["psuId"], "tppSessionId": session["tppSessionId"]}
     if agreement is not None:
         answer["psuCorporateId"] = agreement

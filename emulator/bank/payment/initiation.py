@@ -27,7 +27,7 @@ import orjson
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk
+from emulator.bank.booking import settlement
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
@@ -45,8 +45,6 @@ DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
 # Accounts by the members that named them in earlier orders, until a document changes (None: not held by this bank).
 AccountCache = dict[tuple[str | None, ...], Account | None]
-# The members that may cause a warning, or that contain entries with such members.
-_WITH_WARNINGS = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
 
 
@@ -227,11 +225,11 @@ def _price(
         amount, fee, members = charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
         total += amount
         fees += fee
-        price = {**members}
+        price = members
         if draft.creditor is not None:
             price["creditorAccountId"] = draft.creditor["id"]
         if several:
-            entry: BulkEntry = {"status": bulk.OPEN, "amount": price["amount"]}
+            entry: BulkEntry = {"status": settlement.OPEN, "amount": price["amount"]}
             entry.update(cast(BulkEntry, price))
             entries.append(entry)
     if bank.settings.funds_check == "initiation" and ledger.available(debtor) < total + fees:
@@ -312,9 +310,6 @@ def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
 
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
-    """The WARNINGs in the answer to the creation of a payment."""
-    if _WITH_WARNINGS.isdisjoint(initiation):
-        return []
     messages = rules.deprecations(bank, initiation)
     if "dayOfExecution" in initiation and initiation["frequency"] in execution.DAYS:
         text = f"dayOfExecution has no effect with frequency {initiation['frequency']}, which counts from startDate."

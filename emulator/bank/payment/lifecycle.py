@@ -7,24 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, cast
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
+from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Basket, Payment, PsuMessage
 from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.payment import flows
 from emulator.bank.scheme.transitions import FINAL, UNSIGNED, BasketTransactionStatus
 
-_UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "polls"], ...] = (
-    "due",
-    "progress",
-    "sca",
-    "executeAt",
-    "giveUpAt",
-    "polls",
-)
+_UNTIL_FINAL = ("due", "progress", "sca", "executeAt", "giveUpAt", "polls")
 REASONS: Mapping[str, PsuMessage] = {"RJCT": "rejected", "ACWC": "changed"}
 
 
@@ -46,7 +40,7 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
         payment["psuMessages"] = [*reasons] or [REASONS[status]]
     if status in FINAL:
         for name in _UNTIL_FINAL:
-            payment.pop(name, None)
+            cast(dict[str, Any], payment).pop(name, None)
     bank.publish({"type": "payment", "id": payment["id"], "status": status, "at": when})
     notifies = bank.settings.notifications
     if notifies:
@@ -58,12 +52,12 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
 def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
     flow = flows.of(payment)
     if status == "ACCP":
-        flow.release(bank, payment, at)
+        settlement.release(bank, payment, at)
         payment["fundsAvailable"] = False
         payment["giveUpAt"] = stamp(flow.give_up_at(bank, payment, moment(at)))
     elif status in ("RJCT", "CANC"):
-        flow.release(bank, payment, at)
-        flow.end(payment, status)
+        settlement.release(bank, payment, at)
+        settlement.close_open(payment, status)
     elif status in ("ACSP", "ACWP"):
         flow.executing(bank, payment, at)
     elif status == "ACSC":
@@ -74,11 +68,10 @@ def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
 
 def without_account(bank: Bank, payment: Payment, at: str) -> None:
     """The debtor's account is deleted: book a payment in execution; release the reservation of a waiting one."""
-    flow = flows.of(payment)
     if payment["status"] in ("ACSP", "ACWP"):
-        flow.book_held(bank, payment, at)
+        settlement.settle(bank, payment, at)
     else:
-        flow.release(bank, payment, at)
+        settlement.release(bank, payment, at)
 
 
 # The statuses of a basket, worst first; a status of a payment that is not in the table counts as ACTC.
@@ -99,7 +92,6 @@ def basket_status(statuses: Iterable[str]) -> BasketTransactionStatus:
 
 
 def basket_members(bank: Bank, basket: Basket) -> list[Payment]:
-    """The payments of a basket, in its order."""
     payments = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
     return [payment for payment in payments if payment is not None]
 

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, cast
 from typing_extensions import TypedDict
 
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk, settlement
+from emulator.bank.booking import settlement
 from emulator.bank.clock import date_time
 from emulator.bank.documents import PartyNameMatch, Payment, PsuMessage
 from emulator.bank.kinds import ACCOUNT, PAYMENT
@@ -71,11 +71,11 @@ def summary(bank: Bank, payment_id: str) -> list[ApprovalItem]:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         return []
-    if not flows.of(payment).several:
+    if "entries" not in payment:
         return [_item(bank, payment, payment["initiation"], payment.get("fee"))]
     whole = payment["initiation"]
     return [
-        _item(bank, payment, {**whole, **bulk.item(payment, index)}, entry.get("fee"))
+        _item(bank, payment, {**whole, **settlement.item(payment, index)}, entry.get("fee"))
         for index, entry in enumerate(payment["entries"])
     ]
 
@@ -139,5 +139,4 @@ def view(bank: Bank, payment: Payment) -> dict[str, Any]:
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
-    """All payments, newest first."""
     return [view(bank, payment) for payment in bank.documents.range(PAYMENT, "created", reverse=True, limit=limit)]

@@ -247,7 +247,6 @@ def start_cancellation(bank: Bank, payment: Payment, how: Approach, *, national_
 
 
 def _may_cancel(bank: Bank, payment: Payment, person: str) -> bool:
-    """Whether a person ordered a payment or may pay from its account."""
     return person == payment["nationalId"] or _payable(bank, payment, person) is not None
 
 

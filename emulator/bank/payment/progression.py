@@ -310,7 +310,10 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
     if to is not None and to not in STATUSES:
         raise BankError("FORMAT_ERROR", f"There is no status {to[:20]}; the statuses are {', '.join(STATUSES)}.", "to")
     status = payment["status"]
-    way = _way(payment, to) if to is not None else ()
+    way: tuple[str, ...] = ()
+    if to is not None:
+        # a script may have set a status that no flow knows
+        way = flows.of(payment).path(status, to) if status in STATUSES or to in UNSIGNED else (to,)
     if status in FINAL or (to is not None and not way):
         raise BankError("CONFLICT", f"From {status} no step leads to {to}." if to else f"{status} is final.")
     at = bank.clock.now()
@@ -327,13 +330,6 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
             _step(bank, payment, at, by_hand=True)
         bank.documents.put(PAYMENT, payment)
     return payment
-
-
-def _way(payment: Payment, to: str) -> tuple[str, ...]:
-    """The statuses of the flow up to `to`; `to` alone from a scripted status that no flow knows; else none."""
-    status = payment["status"]
-    off_the_table = status not in STATUSES and to not in UNSIGNED
-    return (to,) if off_the_table else flows.of(payment).path(status, to)
 
 
 def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:

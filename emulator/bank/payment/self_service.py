@@ -18,7 +18,7 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.customers import access, consents, people
-from emulator.bank.documents import Card, Consent, Login, Payment, Sca
+from emulator.bank.documents import Card, Login, Payment, Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, LOGIN, PAYMENT, SCA
 from emulator.bank.money import plain
@@ -137,24 +137,17 @@ def _consents(bank: Bank, national_id: str) -> list[consents.OwnConsent]:
         {
             **consents.view(bank, consent),
             "tppName": consent.get("tppName", consent["tpp"]),
-            "reads": _reads(bank, consent),
+            "reads": [
+                {"resourceId": resource, "operation": operation, "count": count, "limit": access.UNATTENDED_CALLS}
+                for resource in (*consent["accounts"], *consent["cards"])
+                for operation in access.COUNTED
+                if (count := access.unattended_calls(bank, consent["tpp"], resource, operation))
+            ],
             "lastUse": consent.get("lastUse"),
         }
         for consent in bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
         if "replaced" not in consent
     ]
-
-
-def _reads(bank: Bank, consent: Consent) -> list[consents.Read]:
-    reads: list[consents.Read] = []
-    for resource in (*consent["accounts"], *consent["cards"]):
-        for operation in access.COUNTED:
-            count = access.unattended_calls(bank, consent["tpp"], resource, operation)
-            if count:
-                reads.append(
-                    {"resourceId": resource, "operation": operation, "count": count, "limit": access.UNATTENDED_CALLS}
-                )
-    return reads
 
 
 def waiting(bank: Bank, national_id: str) -> list[OwnPayment]:
@@ -285,5 +278,4 @@ def logged_in(bank: Bank, token: str) -> str | None:
 
 
 def log_out(bank: Bank, token: str) -> None:
-    """Log out: the token becomes invalid."""
     bank.documents.delete(LOGIN, token)

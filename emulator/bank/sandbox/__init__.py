@@ -5,27 +5,22 @@ Here is what its kinds of documents share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal, TypeVar
-
-import orjson
+from typing import Any, TypeVar
 
 from emulator.bank.accounts import ledger, transactions
 from emulator.bank.accounts.accounts import newest_first
 from emulator.bank.bank import Bank, progress_event
-from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Account, Card, CardTransaction, Customer, SandboxIdentity, Transaction
-from emulator.bank.errors import BankError, Message
-from emulator.bank.kinds import CONSENT, CUSTOMER, QUOTA, TRANSACTION, EntryKind
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import CUSTOMER, TRANSACTION
 from emulator.store import Kind
 
 Body = Mapping[str, Any]
 # Types of the booked balance, the preferred one first; names of Berlin Group and of the older interface.
 _BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
 PIECE = 250  # transactions that are deleted in one change of the store
-_MICROSECOND = timedelta(microseconds=1)
 
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
 Entry = TypeVar("Entry", Transaction, CardTransaction)
@@ -62,22 +57,6 @@ def identity_of(document: Customer | Account | Card) -> SandboxIdentity:
     return identity
 
 
-def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Sequence[str]) -> list[str]:
-    """A moment for each entry posted to an account or card, so that lists show entries in the order of posting.
-
-    `dates` are those under which they are listed. The moments are a microsecond apart, and later than those of the
-    existing entries even if bank time is frozen.
-    """
-    first = bank.clock.now()
-    for date in set(dates):
-        latest = bank.documents.range_texts(
-            kind, "shelf", group=f"{holder['id']}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
-        )
-        orders: list[str] = [orjson.loads(entry)["order"] for entry in latest]
-        first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
-    return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
-
-
 def list_entries(
     bank: Bank, kind: Kind[Entry], holder_id: str, *, first: str | None, last: str | None, offset: int, limit: int
 ) -> list[Entry]:
@@ -85,17 +64,6 @@ def list_entries(
     window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
     shelves: dict[str, list[Any]] = transactions.page(bank, holder_id, window, kind=kind).entries
     return [*shelves[transactions.PENDING], *shelves[transactions.BOOKED]]
-
-
-def check_each(bodies: Sequence[Body], problems: Callable[[Body, str], Iterable[Message]], *, single: bool) -> None:
-    """Raise BankError with the `problems` of all bodies, which gets each with the prefix of its paths.
-
-    `single`: the body was one object, so paths have no index.
-    """
-    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
-    messages = [message for pair in zip(bodies, prefixes, strict=True) for message in problems(*pair)]
-    if messages:
-        raise BankError.several(messages)
 
 
 def decimal(value: Any) -> Decimal:
@@ -158,17 +126,3 @@ def shortening(
             if documents.content() is not content:
                 return False
     return documents.exists(kind, identity)
-
-
-def unshare(bank: Bank, member: Literal["accounts", "cards"], resource_ids: Collection[str]) -> None:
-    """Remove accounts or cards from consents, with one look at each of these."""
-    gone = frozenset(resource_ids)
-    if not gone:
-        return
-    for consent in bank.documents.all(CONSENT):
-        if not gone.isdisjoint(consent[member]):
-            consent[member] = [resource for resource in consent[member] if resource not in gone]
-            bank.documents.put(CONSENT, consent)
-    for quota in bank.documents.all(QUOTA):
-        if not gone.isdisjoint(quota["id"].split("|")):
-            bank.documents.delete(QUOTA, quota["id"])

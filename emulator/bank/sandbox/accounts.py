@@ -1,15 +1,23 @@
-"""Sandbox data: create, read and delete accounts and their transactions (sandbox-data.md#accounts-of-the-sandbox)."""
+"""Sandbox data: create, read and delete accounts, card accounts and their transactions (sandbox-data.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, cast
 
-from emulator.bank.accounts import accounts, ledger
+import orjson
+
+from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import (
     Account,
+    Amount,
+    Card,
+    CardTransaction,
+    CardTransactionDetails,
     Customer,
     SandboxIdentity,
     Transaction,
@@ -17,21 +25,29 @@ from emulator.bank.documents import (
     TransactionMembers,
 )
 from emulator.bank.errors import BankError, Message
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT, TRANSACTION
+from emulator.bank.kinds import (
+    ACCOUNT,
+    AGREEMENT,
+    CARD,
+    CARD_TRANSACTION,
+    CONSENT,
+    PAYMENT,
+    QUOTA,
+    TRANSACTION,
+    EntryKind,
+    HolderKind,
+)
 from emulator.bank.money import plain, too_fine
 from emulator.bank.payment import lifecycle
 from emulator.bank.sandbox import (
     Body,
     booked_balance,
-    check_each,
     customer_named,
     decimal,
     identity_of,
     like,
-    moments_after,
     new_identity,
     shortening,
-    unshare,
 )
 from emulator.bank.sandbox.agreements import keep_engagements
 from emulator.bank.sandbox.patterns import transfer_code
@@ -54,6 +70,18 @@ _COPIED = (
     "endToEndId",
     "proprietaryBankTransactionCode",
 )
+_COPIED_OF_CARD = (
+    "terminalId",
+    "merchantCategoryCode",
+    "markupFeePercentage",
+    "cardAcceptorId",
+    "cardAcceptorAddress",
+    "transactionDetails",
+    "invoiced",
+    "proprietaryBankTransactionCode",
+)
+_CARD_TEXTS = ("cardId", "cardIdVNo", "expiry", "accountNumber")
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def create_account(bank: Bank, body: Body) -> Account:
@@ -155,37 +183,157 @@ def credit_line(account: Account) -> Any:
     return posted if plain(decimal(posted), account["currency"]) == line else like(posted, line)
 
 
-def deleting_account(bank: Bank, account_id: str) -> Iterator[int]:
-    """Delete an account in steps, between which the bank may be used; the account is there until the last one."""
-    accounts.find(bank, account_id)
-    if (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
-        delete_accounts(bank, [account_id])
+def create_card(bank: Bank, body: Body) -> Card:
+    """A new card account; RESOURCE_UNKNOWN (400) for the customer."""
+    return _put_card(bank, new_identity(bank), body)
 
 
-def delete_accounts(bank: Bank, account_ids: Collection[str]) -> None:
-    """Remove accounts with their transactions, and from agreements and consents; their payments stay as history."""
-    for account_id in account_ids:
-        _delete_account(bank, account_id)
-    unshare(bank, "accounts", account_ids)
+def replace_card(bank: Bank, card_id: str, body: Body) -> Card:
+    """Replace all members of a card account; its transactions stay. CONFLICT if they are in another currency."""
+    before = accounts.find_card(bank, card_id)
+    if body["currency"] != before["currency"] and bank.documents.count(CARD_TRANSACTION, cardId=card_id):
+        raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
+    return _put_card(bank, identity_of(before), body)
 
 
-def _delete_account(bank: Bank, account_id: str) -> None:
+def _put_card(bank: Bank, identity: SandboxIdentity, body: Body) -> Card:
+    owner = customer_named(bank, body["customerNumber"], "customerNumber")
+    currency = body["currency"]
+    limit = body.get("creditLimit")  # a number, decimal text, or an Amount in the card's currency
+    document: Card = {
+        "id": identity["id"],
+        "customerId": owner["id"],
+        "maskedPan": body["maskedPan"],
+        "currency": currency,
+        "name": body.get("name") or body.get("product") or "Kort",
+        "product": body.get("product") or "Kredittkort",
+        "status": body.get("status") or "enabled",
+        "usage": accounts.usage(owner),
+        "creditLimit": plain(decimal((limit["amount"] if isinstance(limit, Mapping) else limit) or 0), currency),
+        "booked": plain(booked_balance(body.get("balances")), currency),
+        "lastChange": bank.clock.stamp(),
+        "posted": {name: body[name] for name in ("creditLimit", "balances") if name in body},
+    }
+    document.update(cast(Card, {name: body[name] for name in _CARD_TEXTS if body.get(name)}))
+    if "created" in identity:
+        document["created"] = identity["created"]
+    bank.documents.put(CARD, document)
+    return document
+
+
+# Deletion
+
+
+def _find(bank: Bank, kind: HolderKind, identity: str) -> EntryKind:
+    """The kind of the entries of an account or card account; RESOURCE_UNKNOWN if there is none of this id."""
+    if kind is ACCOUNT:
+        accounts.find(bank, identity)
+        return TRANSACTION
+    accounts.find_card(bank, identity)
+    return CARD_TRANSACTION
+
+
+def deleting(bank: Bank, kind: HolderKind, identity: str) -> Iterator[int]:
+    """Delete an account or card account in steps, between which the bank may be used; it is there until the last."""
+    entries = _find(bank, kind, identity)
+    if (yield from shortening(bank, kind, identity, [(entries, identity)])):
+        delete(bank, kind, [identity])
+
+
+def delete(bank: Bank, kind: HolderKind, identities: Collection[str]) -> None:
+    """Remove accounts or card accounts with their transactions, and from agreements and consents.
+
+    The payments of an account stay as history.
+    """
+    gone = frozenset(identities)
+    for identity in identities:
+        if kind is ACCOUNT:
+            _detach_payments(bank, identity)
+        _delete_entries(bank, TRANSACTION if kind is ACCOUNT else CARD_TRANSACTION, identity)
+        for agreement in bank.documents.find(AGREEMENT, accounts=identity):
+            keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] not in gone)
+        bank.documents.delete(kind, identity)
+    if gone:
+        _unshare(bank, gone)
+
+
+def _delete_entries(bank: Bank, kind: EntryKind, holder_id: str) -> None:
+    for status in ("booked", "pending"):  # by their ids: there may be very many
+        entries = bank.documents.range_ids(kind, "shelf", group=f"{holder_id}|{status}")
+        bank.documents.delete_several(kind, entries)
+
+
+def _detach_payments(bank: Bank, account_id: str) -> None:
     pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|pending")
     for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
-        _detach(bank, payment_id)
-    for status in ("booked", "pending"):  # by their ids: there may be very many
-        entries = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|{status}")
-        bank.documents.delete_several(TRANSACTION, entries)
-    for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
-        keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
-    bank.documents.delete(ACCOUNT, account_id)
+        payment = bank.documents.get(PAYMENT, payment_id)
+        if payment is not None:
+            lifecycle.without_account(bank, payment, bank.clock.stamp())
+            bank.documents.put(PAYMENT, payment)
 
 
-def _detach(bank: Bank, payment_id: str) -> None:
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is not None:
-        lifecycle.without_account(bank, payment, bank.clock.stamp())
-        bank.documents.put(PAYMENT, payment)
+def _unshare(bank: Bank, gone: frozenset[str]) -> None:
+    """Remove accounts or cards from consents, with one look at each of these."""
+    for consent in bank.documents.all(CONSENT):
+        if not gone.isdisjoint((*consent["accounts"], *consent["cards"])):
+            consent["accounts"] = [account for account in consent["accounts"] if account not in gone]
+            consent["cards"] = [card for card in consent["cards"] if card not in gone]
+            bank.documents.put(CONSENT, consent)
+    for quota in bank.documents.all(QUOTA):
+        if not gone.isdisjoint(quota["id"].split("|")):
+            bank.documents.delete(QUOTA, quota["id"])
+
+
+def deleting_transactions(bank: Bank, kind: HolderKind, identity: str) -> Iterator[int]:
+    """Delete the transactions of an account or card account; its balance and what payments have pending stay.
+
+    In steps, between which the bank may be used; the oldest go first.
+    """
+    entries = _find(bank, kind, identity)
+    if not (yield from shortening(bank, kind, identity, [(entries, identity)])):
+        return
+    if kind is not ACCOUNT:
+        _delete_entries(bank, entries, identity)
+        return
+    ledger.forget(bank, identity)
+    reserved = Decimal(0)
+    for transaction in bank.documents.find(TRANSACTION, accountId=identity):
+        if "paymentId" not in transaction and "feeFor" not in transaction:
+            reserved += ledger.item_hold(transaction)
+            bank.documents.delete(TRANSACTION, transaction["id"])
+    if reserved:
+        ledger.release(bank, identity, reserved)
+
+
+# Transactions
+
+
+def _check_each(bodies: Sequence[Body], problems: Callable[[Body, str], list[Message]], *, single: bool) -> None:
+    """Raise BankError with the `problems` of all bodies, which gets each with the prefix of its paths.
+
+    `single`: the body was one object, so paths have no index.
+    """
+    messages: list[Message] = []
+    for index, body in enumerate(bodies):
+        messages += problems(body, "" if single else f"[{index}].")
+    if messages:
+        raise BankError.several(messages)
+
+
+def _moments_after(bank: Bank, kind: EntryKind, holder_id: str, dates: Sequence[str]) -> list[str]:
+    """A moment for each entry posted to an account or card, so that lists show entries in the order of posting.
+
+    `dates` are those under which they are listed. The moments are a microsecond apart, and later than those of the
+    existing entries even if bank time is frozen.
+    """
+    first = bank.clock.now()
+    for date in set(dates):
+        latest = bank.documents.range_texts(
+            kind, "shelf", group=f"{holder_id}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
+        )
+        orders: list[str] = [orjson.loads(entry)["order"] for entry in latest]
+        first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
+    return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
 
 
 def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Transaction]:
@@ -194,9 +342,9 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     `single`: the body was one object, so paths in messages have no index.
     """
     account = accounts.find(bank, account_id)
-    check_each(bodies, lambda body, prefix: _problems(account, body, prefix), single=single)
+    _check_each(bodies, lambda body, prefix: _problems(account, body, prefix), single=single)
     dates = [_dates(bank, body) for body in bodies]
-    moments = moments_after(bank, TRANSACTION, account, [booking for booking, _ in dates])
+    moments = _moments_after(bank, TRANSACTION, account_id, [booking for booking, _ in dates])
     balance = Decimal(account["booked"])
     entries = []
     for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
@@ -235,25 +383,85 @@ def _problems(account: Account, body: Body, prefix: str) -> list[Message]:
     return wrong
 
 
-def deleting_transactions(bank: Bank, account_id: str) -> Iterator[int]:
-    """Delete an account's transactions; its balance and the pending transactions of payments stay.
-
-    In steps, between which the bank may be used; the oldest go first.
-    """
-    accounts.find(bank, account_id)
-    if not (yield from shortening(bank, ACCOUNT, account_id, [(TRANSACTION, account_id)])):
-        return
-    ledger.forget(bank, account_id)
-    reserved = Decimal(0)
-    for transaction in bank.documents.find(TRANSACTION, accountId=account_id):
-        if "paymentId" not in transaction and "feeFor" not in transaction:
-            reserved += ledger.item_hold(transaction)
-            bank.documents.delete(TRANSACTION, transaction["id"])
-    if reserved:
-        ledger.release(bank, account_id, reserved)
-
-
 def whole_units(amount: str) -> int:
     """The int32 of a listing: whole currency units, rounded half to even, limited to int32."""
     whole = int(Decimal(amount).to_integral_value(ROUND_HALF_EVEN))
     return max(INT32[0], min(INT32[1], whole))
+
+
+def create_card_transactions(
+    bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool
+) -> list[CardTransaction]:
+    """Add booked card transactions to the history, without changing the balance (assumed).
+
+    `single`: the body was one object, so paths in messages have no index.
+    """
+    card = accounts.find_card(bank, card_id)
+    _check_each(bodies, lambda body, prefix: _card_problems(card, body, prefix), single=single)
+    moments = _moments_after(bank, CARD_TRANSACTION, card_id, [_booking(bank, body) for body in bodies])
+    entries = [_card_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
+    for document in entries:
+        bank.documents.put(CARD_TRANSACTION, document)
+    card["lastChange"] = bank.clock.stamp()
+    bank.documents.put(CARD, card)
+    return entries
+
+
+def _card_problems(card: Card, body: Body, prefix: str) -> list[Message]:
+    wrong = []
+    if body["transactionAmount"]["currency"] != card["currency"]:
+        text = f"The currency of the card account was expected, {card['currency']}."
+        wrong.append(Message("FORMAT_ERROR", text, f"{prefix}transactionAmount.currency"))
+    return wrong
+
+
+def _booking(bank: Bank, body: Body) -> str:
+    return body.get("bookingDate") or body.get("transactionDate") or bank.clock.today().isoformat()
+
+
+def _card_transaction(bank: Bank, card: Card, body: Body, at: str) -> CardTransaction:
+    identity = bank.ids.new()
+    booking = _booking(bank, body)
+    posted = {name: body[name] for name in _COPIED_OF_CARD if body.get(name) not in (None, "", {})}
+    amount = _amount(body["transactionAmount"])
+    document: CardTransaction = {
+        "id": identity,
+        "cardTransactionId": body.get("cardTransactionId") or accounts.reference_of(identity),
+        "cardId": card["id"],
+        "status": "booked",
+        "shelf": f"{card['id']}|booked",
+        "order": f"{booking}|{at}",
+        "transactionDate": body.get("transactionDate") or booking,
+        "transactionAmount": amount,
+        "originalAmount": _amount(body["originalAmount"]) if body.get("originalAmount") else amount,
+        "maskedPan": body.get("maskedPan") or card["maskedPan"],
+        **cast(CardTransactionDetails, posted),
+        "bookingDate": booking,
+    }
+    if body.get("markupFee"):
+        document["markupFee"] = _amount(body["markupFee"])
+    if "markupFeePercentage" in document:
+        document["markupFeePercentage"] = str(document["markupFeePercentage"])
+    return document
+
+
+def _amount(posted: Body) -> Amount:
+    return {"amount": plain(decimal(posted["amount"]), posted["currency"]), "currency": posted["currency"]}
+
+
+def find_card_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTransaction:
+    """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN.
+
+    A transaction that a drifting feed shows under the id is preferred.
+    """
+    accounts.find_card(bank, card_id)
+    shown = transactions.shown(bank, card_id, transaction_id, kind=CARD_TRANSACTION)
+    if shown is not None:
+        return cast(CardTransaction, shown)
+    transaction = bank.documents.get(CARD_TRANSACTION, transaction_id)
+    if transaction is None or transaction["cardId"] != card_id:
+        own = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+        transaction = next((entry for entry in own if entry["cardTransactionId"] == transaction_id), None)
+    if transaction is None:
+        raise BankError("RESOURCE_UNKNOWN", f"The card account has no transaction {transaction_id}.", "transactionId")
+    return transaction

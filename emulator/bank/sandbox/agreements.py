@@ -60,14 +60,12 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
     if account is None:
         text = f"There is no account {iban}."
         raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
+    engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
     for name in LIMITS:
         if body.get(name) is not None:
             wrong = too_fine(format(decimal(body[name]), "f"), account["currency"])
             if wrong is not None:
                 raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
-    engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
-    for name in LIMITS:
-        if body.get(name) is not None:
             engagement[name] = body[name]
     agreement["engagements"].append(engagement)
     if account["id"] not in agreement["accounts"]:

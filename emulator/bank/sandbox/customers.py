@@ -22,9 +22,8 @@ from emulator.bank.kinds import (
     TRANSACTION,
 )
 from emulator.bank.sandbox import Body, find_customer, identity_of, new_identity, shortening
-from emulator.bank.sandbox.accounts import delete_accounts
+from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox.agreements import delete_agreement, keep_engagements, organisation_number
-from emulator.bank.sandbox.cards import delete_cards
 from emulator.store import Kind
 
 
@@ -110,9 +109,11 @@ def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
 
 def _delete(bank: Bank, customer: Customer) -> None:
     customer_id = customer["id"]
-    delete_accounts(bank, [account["id"] for account in bank.documents.find(ACCOUNT, customerId=customer_id)])
+    sandbox_accounts.delete(
+        bank, ACCOUNT, [account["id"] for account in bank.documents.find(ACCOUNT, customerId=customer_id)]
+    )
     _leave_joint_accounts(bank, customer_id)
-    delete_cards(bank, [card["id"] for card in bank.documents.find(CARD, customerId=customer_id)])
+    sandbox_accounts.delete(bank, CARD, [card["id"] for card in bank.documents.find(CARD, customerId=customer_id)])
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         delete_agreement(bank, agreement["id"])
     number = customer["customerNumber"]

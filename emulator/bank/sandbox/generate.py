@@ -58,14 +58,13 @@ class DataPlan(Model):
 
     @model_validator(mode="after")
     def _is_not_too_large(self) -> Self:
-        if self.accounts > MOST_ACCOUNTS:
-            text = f"{self.accounts} accounts are too many; at once at most {MOST_ACCOUNTS} can be generated."
-            refuse(Mismatch(text=text, path=("accountsPerCustomer",)))
-        if self.transactions > MOST_TRANSACTIONS:
-            text = (
-                f"{self.transactions} transactions are too many; at once at most {MOST_TRANSACTIONS} can be generated."
-            )
-            refuse(Mismatch(text=text, path=("transactionsPerAccount",)))
+        for number, what, most, member in (
+            (self.accounts, "accounts", MOST_ACCOUNTS, "accountsPerCustomer"),
+            (self.transactions, "transactions", MOST_TRANSACTIONS, "transactionsPerAccount"),
+        ):
+            if number > most:
+                text = f"{number} {what} are too many; at once at most {most} can be generated."
+                refuse(Mismatch(text=text, path=(member,)))
         return self
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from emulator.api.log import Exchange
 from emulator.api.service import BankService
-from emulator.bank.accounts.drifting_feed import DriftingFeed
+from emulator.bank.accounts.transactions import DriftingFeed
 from emulator.bank.authentication import sca_control
 from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import OSLO, date_time, moment, oslo_date, real_now

@@ -88,7 +88,7 @@ class _ScaVisit:
         if failure is None:
             return None
         if self._visit.read_only:
-            return see_other(sca.way_back(self._document, failure))
+            return see_other(sca.failure_redirect(self._document["redirectUri"], failure))
         return self._ended(lambda: sca.fail(self._bank, self._document, failure))
 
     def _ended(self, act: Callable[[], str | None]) -> Response:

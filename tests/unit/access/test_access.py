@@ -118,8 +118,7 @@ def test_unattended_details_need_a_consent_of_the_last_90_days(bank: Bank) -> No
     advance(bank, seconds=1)
     assert refused(bank, claim, resource="a-1", quota="details").code == "CONSENT_EXPIRED"
     attended = changed(claim, attended=True, session_id="of an SCA for something else")
-    acting = {"national_id": KARI, "context": "PRIVATE", "agreement": None}
-    sessions.start(bank, tpp_id=TPP, session_id=attended.session_id or "", **acting)
+    sessions.start(bank, people.Owner(TPP, KARI, "PRIVATE", None), attended.session_id or "")
     access.account_reader(bank, attended, resource="a-1", quota="details")
 
 
@@ -178,8 +177,7 @@ def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(ba
     if over == "a newer session":
         seeded(bank, OLA)
     advance(bank, minutes=60 if over == "its hour" else 40)
-    firms = {"tpp_id": TPP, "national_id": OLA, "context": "CORPORATE", "agreement": AGREEMENT_ID}
-    sessions.start(bank, session_id=str(claim.session_id), **firms)
+    sessions.start(bank, people.Owner(TPP, OLA, "CORPORATE", AGREEMENT_ID), str(claim.session_id))
     for _ in range(2):
         if over is None:
             payer = access.payer(bank, plain)

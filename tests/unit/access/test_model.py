@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from emulator.bank.authentication import authorisations, sca, sca_control
-from emulator.bank.customers import access, consents
+from emulator.bank.customers import access, consents, people
 from emulator.bank.customers.access import Caller, Claim
 from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
@@ -109,7 +109,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
     @rule(tpp=tpps, acting=actings)
     def a_customer_revokes(self, tpp: str, acting: tuple[str, str, str | None]) -> None:
         person, context, agreement = acting
-        consent = consents.current(self.bank, tpp_id=tpp, national_id=person, context=context, agreement=agreement)
+        consent = consents.current(self.bank, people.Owner(tpp, person, context, agreement))
         if consent is not None:
             consents.revoke(self.bank, consent["id"])
             given = self.consents[tpp, *acting]

@@ -43,7 +43,7 @@ def test_the_steps_come_in_order_and_end_in_session_and_consent(bank: Bank) -> N
     assert answer == {"state": "1", "psu-id": psu["id"], "tpp-session-id": "s-1", "context": "PRIVATE"}
     [session] = sessions.with_id(bank, TPP, "s-1")
     assert sessions.is_live(bank, session)
-    consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
+    consent = consents.current(bank, people.Owner(TPP, KARI, "PRIVATE", None))
     assert consent is not None
     assert (consent["accounts"], consent["cards"]) == (["a-1"], [])
     after = sca.get(bank, authentication["id"])
@@ -95,7 +95,7 @@ def test_a_session_is_no_other_tpps_whatever_stands_in_their_ids(bank: Bank) -> 
 @pytest.mark.parametrize("name", ["a-1", "99901111111", "NO0099901111111"])
 def test_an_account_is_named_by_id_or_either_number_and_shared_once(bank: Bank, name: str) -> None:
     sca_control.approve(bank, opened(bank), national_id=KARI, accounts=[name, "a-1", "card-1", "card-1"])
-    consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
+    consent = consents.current(bank, people.Owner(TPP, KARI, "PRIVATE", None))
     assert consent is not None
     assert (consent["accounts"], consent["cards"]) == (["a-1"], ["card-1"])
 
@@ -128,7 +128,7 @@ def test_a_corporate_person_shares_what_the_agreement_lets_it_view(bank: Bank) -
     authentication = opened(bank)
     answer = query(sca_control.approve(bank, authentication, national_id=OLA))
     assert answer["psu-corporate-id"] == AGREEMENT_ID
-    consent = consents.current(bank, tpp_id=TPP, national_id=OLA, context="CORPORATE", agreement=AGREEMENT_ID)
+    consent = consents.current(bank, people.Owner(TPP, OLA, "CORPORATE", AGREEMENT_ID))
     assert consent is not None
     assert sorted(consent["accounts"]) == ["f-3", "f-4"]
 
@@ -296,7 +296,7 @@ def test_ended_consents_do_not_pile_up(bank: Bank) -> None:
     for _ in range(consents.ENDED_KEPT + 5):
         sca_control.approve(bank, opened(bank), national_id=KARI)
         advance(bank, minutes=1)
-        consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
+        consent = consents.current(bank, people.Owner(TPP, KARI, "PRIVATE", None))
         assert consent is not None
         consents.revoke(bank, consent["id"])
         advance(bank, minutes=1)

@@ -89,6 +89,6 @@ def test_a_pending_item_holds_its_money_until_it_is_booked_or_removed(bank: Bank
 
 
 def test_deleting_transactions_gives_back_what_pending_items_hold(bank: Bank) -> None:
-    run_to_end(sandbox_accounts.deleting_transactions(bank, account(bank, SALARY)["id"]))
+    run_to_end(sandbox_accounts.deleting_transactions(bank, ACCOUNT, account(bank, SALARY)["id"]))
     assert account(bank, SALARY)["reserved"] == "0.00"
     assert run_to_end(ledger.reporting(bank))["balanced"]

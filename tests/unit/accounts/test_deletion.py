@@ -9,7 +9,7 @@ import pytest
 
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, CONSENT, TRANSACTION
-from emulator.bank.sandbox.accounts import deleting_account
+from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox.customers import deleting_customer
 from emulator.bank.threads import run_to_end
 
@@ -31,7 +31,7 @@ def test_an_account_is_deleted_with_few_looks_at_each_transaction(bank: Bank, mo
         return loads(text)
 
     monkeypatch.setattr(orjson, "loads", counted)
-    run_to_end(deleting_account(bank, first["accountId"]))
+    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, first["accountId"]))
     assert documents.count(TRANSACTION, accountId=first["accountId"]) == 0
     assert read < 2.5 * MANY  # once to sum up the oldest, once to delete
 

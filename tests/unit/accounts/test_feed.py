@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 
 from emulator.bank import feed, fixtures
 from emulator.bank.accounts import accounts, ledger, transactions
-from emulator.bank.accounts.drifting_feed import DriftingFeed
-from emulator.bank.accounts.transactions import Window
+from emulator.bank.accounts.transactions import DriftingFeed, Window
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.feed import EFFECTS
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, KINDS, TRANSACTION
 from emulator.bank.payment import progression
-from emulator.bank.sandbox import cards as sandbox_cards
+from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import list_entries
 from emulator.bank.threads import run_to_end
 from emulator.store import memory_store
@@ -241,8 +240,8 @@ def test_cards_and_the_sandbox_drift_alike() -> None:
     after = list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500)
     assert len(after) == len(before)
     for was, entry in zip(before, after, strict=True):
-        assert sandbox_cards.find_transaction(bank, card["id"], entry["cardTransactionId"]) == entry
-        assert sandbox_cards.find_transaction(bank, card["id"], was["id"])["cardId"] == card["id"]
+        assert sandbox_accounts.find_card_transaction(bank, card["id"], entry["cardTransactionId"]) == entry
+        assert sandbox_accounts.find_card_transaction(bank, card["id"], was["id"])["cardId"] == card["id"]
         if entry["status"] == "pending":
             assert entry["transactionDetails"] == "Kjøp"
             ratio = Decimal(entry["transactionAmount"]["amount"]) / Decimal(was["transactionAmount"]["amount"])

@@ -19,7 +19,7 @@ from emulator.api.log import LARGE_BODY
 from emulator.api.messages import Request, Unfinished, finished
 from emulator.bank import notifications
 from emulator.bank.authentication import authorisations, sca
-from emulator.bank.booking import bulk
+from emulator.bank.booking import settlement
 from emulator.bank.fixtures.strict_yaml import Parsed
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
 from emulator.bank.notification_targets import Host
@@ -273,7 +273,7 @@ def test_the_list_of_payments_does_not_read_the_entries_of_a_bulk(emulator: Livi
     for entries in (1, 3):
         body = {"debtorAccount": debtor, "payments": [single] * entries}
         assert emulator.call("POST", address, json=body, headers={"PSU-Context": "PRIVATE"}).status == 201
-    with mock.patch("emulator.bank.booking.bulk.item", wraps=bulk.item) as read:
+    with mock.patch("emulator.bank.booking.settlement.item", wraps=settlement.item) as read:
         page = browser.get("/console/payments")
     assert read.call_count == 1
     assert "3 payments 750.00 NOK" in " ".join(page.text.split())

@@ -12,10 +12,9 @@ import pytest
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people, sessions
-from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, SESSION
+from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, PAYMENT, SESSION
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import agreements as sandbox_agreements
-from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.threads import run_to_end
 from tests.known_state import KARI as PAYER
@@ -131,8 +130,8 @@ def test_a_context_that_is_gone_is_not_offered_again_and_the_others_are(bank: Ba
 def test_an_account_that_is_deleted_while_it_is_ticked_is_asked_about_again(bank: Bank, visitor: Visitor) -> None:
     page = standing_at(bank, visitor, "approve", context="PRIVATE")
     for account in ("a-1", "a-2"):
-        run_to_end(sandbox_accounts.deleting_account(bank, account))
-    run_to_end(sandbox_cards.deleting_card(bank, "k-1"))
+        run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, account))
+    run_to_end(sandbox_accounts.deleting(bank, CARD, "k-1"))
     again = visitor.submit(page, action="approve")
     assert (again.status, "Brukskonto" in again.text) == (400, False)
     assert "psu-id=" in visitor.submit(again, action="approve").headers["location"]
@@ -209,7 +208,7 @@ def test_a_payer_who_is_gone_approves_and_declines_nothing(
 def test_an_account_that_is_gone_leaves_a_page_and_a_redirect(emulator: Living, what: str) -> None:
     page, _ = awaiting(emulator, what)
     bank, browser = emulator.service.bank, emulator.visitor()
-    run_to_end(sandbox_accounts.deleting_account(bank, bank.documents.find(ACCOUNT, bban=DEBTOR)[0]["id"]))
+    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, bank.documents.find(ACCOUNT, bban=DEBTOR)[0]["id"]))
     assert browser.get(page.forms[-1].action).status == 200
     assert browser.submit(page, action="approve").headers["location"].startswith("https://tpp.example/back?")
 

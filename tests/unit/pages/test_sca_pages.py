@@ -9,7 +9,7 @@ import pytest
 
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
-from emulator.bank.customers import consents
+from emulator.bank.customers import consents, people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, SCA
 from tests.unit.pages.people import BACK, FIRM, KARI, OLA, TPP, open_access
 from tests.unit.pages.visitor import Page, Visitor
@@ -48,7 +48,7 @@ def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp
     assert location.startswith(BACK + "&psu-id=")
     assert query(location)["tpp-session-id"] == "session-1"
     assert query(location)["context"] == "PRIVATE"
-    consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
+    consent = consents.current(bank, people.Owner(TPP, KARI, "PRIVATE", None))
     assert consent is not None
     assert (consent["accounts"], consent["cards"]) == (["a-2"], ["k-1"])
 
@@ -67,7 +67,7 @@ def test_a_customer_with_thousands_of_accounts_shares_them(bank: Bank, visitor: 
     page = at_approval(visitor, open_access(bank, method="HA2"))
     done = visitor.submit(page, action="approve")
     assert query(done.headers["location"])["context"] == "PRIVATE"
-    consent = consents.current(bank, tpp_id=TPP, national_id=OLA, context="PRIVATE", agreement=None)
+    consent = consents.current(bank, people.Owner(TPP, OLA, "PRIVATE", None))
     assert consent is not None
     assert len(consent["accounts"]) == 2501
 
@@ -272,7 +272,7 @@ def test_another_customers_account_cannot_be_shared(bank: Bank, visitor: Visitor
     page = visitor.submit(at_approval(visitor, open_access(bank)), account="a-1", action="approve")
     assert page.status == 400
     assert "account" not in dict(page.forms[-1].sent())
-    assert consents.current(bank, tpp_id=TPP, national_id=OLA, context="PRIVATE", agreement=None) is None
+    assert consents.current(bank, people.Owner(TPP, OLA, "PRIVATE", None)) is None
 
 
 def test_a_method_or_context_that_is_not_offered_asks_again(bank: Bank, visitor: Visitor) -> None:

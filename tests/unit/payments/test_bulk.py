@@ -5,6 +5,7 @@ from __future__ import annotations
 from emulator.api.operations.payments import details_shown
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment import progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.threads import run_to_end
@@ -236,7 +237,7 @@ def test_each_step_by_hand_brings_a_bulk_on_though_money_is_missing() -> None:
 def test_a_hand_leads_a_bulk_on_whose_account_is_gone(bank: Bank) -> None:
     payment_id = paid(bank, BULK, bulk("60000.00", "50000.00"))
     advance(bank, seconds=1)
-    run_to_end(sandbox_accounts.deleting_account(bank, "kari"))
+    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, "kari"))
     for _ in range(2):
         progression.advance(bank, payment_id)
     names = [name for name, _ in life(bank, payment_id)]

@@ -348,7 +348,7 @@ def test_an_account_that_is_deleted_pays_what_is_being_executed_and_nothing_else
     advance(bank, seconds=1)
     assert [status(bank, one) for one in under_way] == ["ACSP", "ACSP"]
     before = money(bank, "even")[0]
-    run_to_end(sandbox_accounts.deleting_account(bank, "kari"))
+    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, "kari"))
     assert money(bank, "even")[0] == before + 5
     advance(bank, days=30)
     assert [status(bank, one) for one in under_way] == ["ACSC", "ACSC"]
@@ -662,7 +662,7 @@ def test_a_fee_is_pending_with_its_payment_so_that_the_booking_changes_no_expect
     paid(bank, SEPA, abroad)
     pending = entries(bank, "kari", "pending")
     assert (sorted(entry["amount"] for entry in pending), expected()) == (["-117.35", "-25.00"], "9857.65")
-    run_to_end(sandbox_accounts.deleting_transactions(bank, "kari"))
+    run_to_end(sandbox_accounts.deleting_transactions(bank, ACCOUNT, "kari"))
     assert entries(bank, "kari", "pending") == pending
     advance(bank, seconds=3)
     assert {entry["id"] for entry in entries(bank, "kari")} == {entry["id"] for entry in pending}

@@ -599,5 +599,5 @@ def test_who_may_not_pay_from_the_account_any_more_cannot_sign(bank: Bank) -> No
 
 def test_nobody_signs_for_an_account_that_is_gone(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
-    run_to_end(sandbox_accounts.deleting_account(bank, "kari"))
+    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, "kari"))
     assert outcome(approve(bank, payment_id)) == "PSU_CREDENTIALS_INVALID"

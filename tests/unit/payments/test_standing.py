@@ -10,6 +10,7 @@ import pytest
 from emulator.api.operations.payments import details_shown
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment import payment_views, payments, progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.threads import run_to_end
@@ -103,7 +104,7 @@ def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Ba
 def test_executions_stay_told_when_their_transactions_are_deleted(bank: Bank) -> None:
     payment_id = paid(bank, PERIODIC, standing(startDate="2026-03-03", frequency="Daily"))
     advance(bank, days=2)
-    run_to_end(sandbox_accounts.deleting_transactions(bank, "kari"))
+    run_to_end(sandbox_accounts.deleting_transactions(bank, ACCOUNT, "kari"))
     assert details_shown(bank, payment(bank, payment_id))["executions"] == [
         {"executionDate": "2026-03-04", "transactionStatus": "ACSC"},
         {"executionDate": "2026-03-03", "transactionStatus": "ACSC"},

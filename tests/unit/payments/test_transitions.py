@@ -66,7 +66,7 @@ def test_the_table_of_the_manual_has_a_row_for_each_step() -> None:
 
 
 NEW = """
-from emulator.bank.payment.flows.single import STEPS, Dated
+from emulator.bank.payment.flows.once import STEPS, Dated
 from emulator.bank.scheme.transitions import BOOKED, Transition
 
 

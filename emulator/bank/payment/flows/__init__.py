@@ -48,11 +48,8 @@ class Flow:
     """The flow of one kind of payment.
 
     `name`: for products; `words`: for the manual; `service`: of its products; `steps`: its transitions; of two paths
-    of equal length `path` takes the first. `several`: its initiation has `payments`, which are funded separately
-    (`entries`).
+    of equal length `path` takes the first.
     """
-
-    several = False
 
     def __init__(self, name: str, *, words: str, service: str, steps: Sequence[Transition]) -> None:
         self.name = name
@@ -61,11 +58,9 @@ class Flow:
         self.transitions = tuple(steps)
 
     def allowed(self, start: str, end: str) -> bool:
-        """Whether the step `start -> end` exists."""
         return any((step.start, step.end) == (start, end) for step in self.transitions)
 
     def following(self, start: str) -> tuple[str, ...]:
-        """The statuses that may follow `start`."""
         return tuple(step.end for step in self.transitions if step.start == start)
 
     def missing_step(self, script: Sequence[tuple[str, float]]) -> tuple[str, str] | None:
@@ -141,42 +136,34 @@ class Flow:
 
     def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
         """At acceptance: reserve the full amount if there is enough money."""
-        self.hold(bank, payment, at)
+        payment["fundsAvailable"] = settlement.hold(bank, payment, at, whole=True)
 
     def hold(self, bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
         """Reserve the payment's money and show it pending; returns whether there was enough.
 
         `force`, for a status that is set manually or by a script, may take the account below its credit line.
         """
-        if "held" not in payment:
-            payment["fundsAvailable"] = settlement.hold(bank, payment, at, force=force)
-            return payment["fundsAvailable"]
-        return True
-
-    def release(self, bank: Bank, payment: Payment, at: str) -> None:
-        """Release the reservation and remove the pending transactions."""
-        settlement.release(bank, payment, at)
+        if "held" in payment:
+            return True
+        funded = settlement.hold(bank, payment, at, force=force)
+        payment["fundsAvailable"] = funded and not settlement.has_open(payment)
+        return funded
 
     def executing(self, bank: Bank, payment: Payment, at: str) -> None:
         """The payment becomes ACSP or ACWP: reserve its money, whether there is enough or not."""
         self.hold(bank, payment, at, force=True)
+        if settlement.has_open(payment):
+            payment.setdefault("giveUpAt", stamp(self.give_up_at(bank, payment, moment(at))))
 
     def book(self, bank: Bank, payment: Payment, at: str) -> None:
         """The payment becomes ACSC: book it, whether there is enough or not."""
-        self.hold(bank, payment, at, force=True)
+        settlement.hold(bank, payment, at, force=True)
         settlement.settle(bank, payment, at)
         payment["fundsAvailable"] = True
 
     def part(self, bank: Bank, payment: Payment, at: str) -> None:
         """The payment becomes PART, of which only a flow of several books anything."""
-        self.release(bank, payment, at)
-
-    def end(self, payment: Payment, status: str) -> None:
-        """The payment becomes RJCT or CANC; its money is released already."""
-
-    def book_held(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The debtor's account is deleted while the payment is executed: book the reserved money."""
-        settlement.settle(bank, payment, at)
+        settlement.release(bank, payment, at)
 
     # What is shown
 
@@ -225,7 +212,6 @@ def by_product(
 
 @cache
 def table() -> dict[str, Flow]:
-    """Every flow by name."""
     return load(list(__path__), __name__)
 
 

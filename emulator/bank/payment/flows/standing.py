@@ -23,7 +23,8 @@ from emulator.bank.scheme.transitions import CANCELLABLE, SIGNED, Transition
 
 class _Standing(Flow):
     def plan(self, bank: Bank, payment: Payment, at: datetime) -> Planned:
-        begin(bank, payment, at)
+        first = _next(bank, payment, None)
+        _plan(bank, payment, first or oslo_date(at), at)
         return AUTHORISED
 
     def steps_itself(self, status: str) -> bool:
@@ -47,7 +48,7 @@ class _Standing(Flow):
         pass
 
     def details(self, payment: Payment) -> Mapping[str, Any]:
-        return {"executions": executions(payment)}
+        return {"executions": payment.get("executions", [])[::-1]}  # newest first
 
     def dates(self, bank: Bank, payment: Payment) -> PaymentDates:
         initiation = payment["initiation"]
@@ -74,12 +75,6 @@ FLOW = _Standing(
 
 
 EXECUTIONS_KEPT = 100
-
-
-def begin(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Plan the first execution of an order accepted at `at`."""
-    first = _next(bank, payment, None)
-    _plan(bank, payment, first or oslo_date(at), at)
 
 
 def _next(bank: Bank, payment: Payment, after: date | None) -> date | None:
@@ -125,8 +120,3 @@ def execute(bank: Bank, payment: Payment, at: datetime) -> bool:
     if following is not None:
         _plan(bank, payment, following, at)
     return following is None
-
-
-def executions(payment: Payment) -> list[Execution]:
-    """Past executions, executed or skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
-    return payment.get("executions", [])[::-1]

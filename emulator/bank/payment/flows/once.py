@@ -1,21 +1,23 @@
-"""Transfers, which are executed once.
+"""Payments that are executed once: transfers and bulks.
 
 Domestic ones wait for their date and are executed at the run of a banking day
 (payments.md#when-a-payment-is-executed). SEPA and cross-border ones do the same, and are sent to another bank (ACWP)
 before they are booked. Instant ones (straks) are executed immediately, at any hour, and retried every minute without
-money.
+money. Each entry of a bulk is funded and booked separately; the bulk ends when all entries are decided.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from emulator.bank.bank import Bank
-from emulator.bank.booking import entries
+from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import stamp
 from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.payment.flows import AUTHORISED, SECOND, Flow, Planned
-from emulator.bank.products import PAYMENTS
+from emulator.bank.products import BULK, PAYMENTS
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import BOOKED, EXECUTED_ONCE, REJECTED, SIGNED, WAITS_FOR_A_DATE, Transition
 
@@ -34,6 +36,39 @@ class Dated(Flow):
         changed = any(entries.changes_text(initiation) for initiation in initiations)
         reasons: list[PsuMessage] = [*(["dateChanged"] if moved else ()), *(["textChanged"] if changed else ())]
         return ("ACWC", reasons) if reasons else AUTHORISED
+
+
+class _Bulk(Dated):
+    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+        """Book the funded entries, else check for money at this run; the last run rejects entries without money.
+
+        Until then the bulk is ACSP (assumed): a part of it is executed, so it can no longer be cancelled.
+        """
+        if settlement.is_waiting(payment):
+            self.hold(bank, payment, stamp(at), force=by_hand)
+        else:
+            settlement.settle(bank, payment, stamp(at))
+        if settlement.has_open(payment) and stamp(at) >= payment["giveUpAt"]:
+            settlement.close_open(payment)
+        return settlement.outcome(payment) if settlement.is_decided(payment) else None
+
+    def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
+        waits = payment["status"] == "ACSP" and settlement.is_waiting(payment)
+        return execution.next_run(bank, payment, at) if waits else None
+
+    def part(self, bank: Bank, payment: Payment, at: str) -> None:
+        settlement.part(bank, payment, at)
+
+    def deletable(self, status: str) -> bool:
+        return status != "ACSP"
+
+    def details(self, payment: Payment) -> Mapping[str, Any]:
+        return {"entryStatuses": settlement.statuses(payment)}
+
+
+BATCH = _Bulk(
+    "batch", words="bulk", service=BULK, steps=(*STEPS, BOOKED, Transition("ACSP", "PART", "some entries rejected"))
+)
 
 
 DATED = Dated("dated", words="domestic", service=PAYMENTS, steps=(*STEPS, BOOKED, REJECTED))
