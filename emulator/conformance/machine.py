@@ -23,13 +23,13 @@ advance it by a day between two requests of the same second.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from emulator.conformance.check import AT_ONCE, Check, Clause, ClauseTests
-from emulator.conformance.facts import Observation, tuple_of
+from emulator.conformance.check import AT_ONCE, Check, Clause, holds, matches
+from emulator.conformance.facts import Observation
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
@@ -129,7 +129,7 @@ class _Occasion:
 
     shown: Outline
     opened: Moment
-    compared: tuple[Any, ...]
+    compared: Mapping[str, Any]
     times: deque[Moment] | None = None
     count: int = 0
 
@@ -137,43 +137,43 @@ class _Occasion:
 class Machine:
     """The state machine of one clause, for one bank. An occasion is of one TPP, and has the facts `by`."""
 
-    def __init__(self, check: Check, clause: Clause, tests: ClauseTests, record: Record) -> None:
+    def __init__(self, check: Check, clause: Clause, record: Record) -> None:
         self.check = check
         self.clause = clause
         self.record = record
         self.word = clause.word
         self.at_once = self.word in AT_ONCE
-        self.seen, self.ends, self.concerns, self.wants = tests
-        self.key = tuple_of(["tpp", *clause.by])
-        self.compared = tuple_of([*clause.same, *clause.differ])
-        self.differ = len(clause.same)
-        self.limit = clause.at_most if clause.at_most is not None else 0
+        self.seen = check.seen if clause.seen is None else clause.seen
+        self.wants = clause.wants
+        self.by = ("tpp", *clause.by)
+        self.limit = clause.at_most or 0
         self.window = clause.within.total_seconds() if isinstance(clause.within, timedelta) else None
         self.real = clause.clock == "real"
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
-    def may_close(self, observed: Observation) -> bool:
-        """Whether observations like this one (`MatchTest.may_fit`) may decide an occasion."""
+    @property
+    def deciding(self) -> Sequence[Mapping[str, Any]]:
+        """The matches of observations that may decide an open occasion."""
         if self.at_once or self.word == "claim":
-            return False
-        deciding = [*self.ends, self.concerns]
-        if self.word == "never" and self.wants is not None:
-            deciding.append(self.wants)
-        return any(matcher.may_fit(observed) for matcher in deciding)
+            return ()
+        return [*self.clause.until, self.clause.of, *([self.wants] if self.word == "never" else ())]
+
+    def _key(self, observed: Observation) -> tuple[Any, ...]:
+        return tuple(map(observed.__getitem__, self.by))
 
     def decide(self, observed: Observation) -> None:
         """Close the open occasion that an observation concerns, if it decides it."""
-        key = self.key(observed)
-        for end in self.ends:
-            if end.fits(observed):
+        key = self._key(observed)
+        for end in self.clause.until:
+            if matches(end, observed):
                 self._end(key)
                 return
         occasion = self.open.get(key)
         if occasion is None:
             return
-        word, wants = self.word, self.wants
-        concerned = self.concerns.fits(observed)
-        wanted = (concerned or word == "never") and wants is not None and wants.fits(observed)
+        word = self.word
+        concerned = matches(self.clause.of, observed)
+        wanted = (concerned or word == "never") and matches(self.wants, observed)
         if not (concerned or wanted):
             return
         now = observed.at, observed.received
@@ -182,7 +182,7 @@ class Machine:
         elif self._is_late(occasion, now):
             self._expire(key, occasion)
         else:
-            matched = wanted and self._compare(occasion.compared, self.compared(observed))
+            matched = wanted and self._compare(occasion.compared, observed)
             if matched == (word == "never"):
                 self._fail(key, occasion, observed)
             elif word == "next":
@@ -213,16 +213,15 @@ class Machine:
         """Whether an occasion that nothing has failed is passed, and not undecided."""
         return occasion.count > 0 if self.word == "each" else self.word != "next"
 
-    def judge(self, observed: Observation) -> None:
-        """Count an occasion that is decided at once."""
-        if self.wants is not None and self.wants.fits(observed):
-            self.record.passed += 1
-        else:
-            self.record.fail(lambda: Failure(self._text, evidence(observed)))
-
     def occur(self, observed: Observation) -> None:
-        """Open an occasion; one that is open lasts longer, if only its end would pass it."""
-        key = self.key(observed)
+        """Decide an occasion at once or open it; one that is open lasts longer, if only its end would pass it."""
+        if self.at_once:
+            if holds(self.wants, observed):
+                self.record.passed += 1
+            else:
+                self.record.fail(lambda: Failure(self._text, evidence(observed)))
+            return
+        key = self._key(observed)
         if None in key[1:]:
             return
         now = observed.at, observed.received
@@ -234,9 +233,10 @@ class Machine:
                 known.opened = known.opened if self.word == "next" else now
                 return
             self._expire(key, known)
-        occasion = _Occasion(outline(observed), now, self.compared(observed))
+        compared = {name: observed[name] for name in (*self.clause.same, *self.clause.differ)}
+        occasion = _Occasion(outline(observed), now, compared)
         if self.window is not None and self.word == "at_most":
-            occasion.times = deque((now,) if self.concerns.fits(observed) else ())
+            occasion.times = deque((now,) if matches(self.clause.of, observed) else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
             oldest = next(iter(self.open))
@@ -255,15 +255,12 @@ class Machine:
         if len(times) > self.limit:
             self._fail(key, occasion, observed)
 
-    def _compare(self, then: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
+    def _compare(self, then: Mapping[str, Any], now: Observation) -> bool:
         """Whether the facts `same` are equal to those of the occasion, and a fact `differ`, known in both, is not."""
-        cut = self.differ
-        if then == now:
-            return len(then) == cut
-        if then[:cut] != now[:cut]:
+        if any(then[name] != now[name] for name in self.clause.same):
             return False
-        others = zip(then[cut:], now[cut:], strict=True)
-        return len(then) == cut or any(None not in pair and pair[0] != pair[1] for pair in others)
+        differ = [(then[name], now[name]) for name in self.clause.differ]
+        return not differ or any(None not in pair and pair[0] != pair[1] for pair in differ)
 
     def _close(self, key: tuple[Any, ...], *, passed: bool) -> None:
         del self.open[key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -293,7 +294,7 @@ class SimulatedCustomer:
             wanted = {name: value for name, value in step.after.items() if name != "event"}
             if not self._left[number]:
                 continue
-            known = facts(wanted)
+            known = defaultdict(lambda: None, {"event": "request", **facts(wanted)})
             if matches(step.after, known):
                 self._left[number] -= 1
                 self._take(step)
