@@ -12,8 +12,9 @@ from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance import END_OF_PAGE, PAGES
 from emulator.conformance.check import Check, holds, matches
+from emulator.conformance.claims import Belief
 from emulator.conformance.facts import Known, Links, Observation
-from emulator.conformance.machine import Belief, Machine, Record
+from emulator.conformance.machine import Machine, Record
 
 MOST_ASKED = 10_000  # SCAs whose request is remembered
 CONSENTS = ("createConsent", "createBankOfferedConsent")

@@ -26,9 +26,10 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from emulator.conformance.check import AT_ONCE, Check, Clause, holds, matches
+from emulator.conformance.claims import Belief
 from emulator.conformance.facts import Observation
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
@@ -112,17 +113,6 @@ def evidence(observed: Observation) -> Evidence:
     return replace(brief, headers=tuple(request.headers), body=body)
 
 
-class Belief(Protocol):
-    """What the TPP claims about one payment or account (`claims.py`)."""
-
-    @property
-    def text(self) -> str:
-        """The claim and the truth, in a sentence."""
-
-    def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether it meets the `claim` of a check; None if that cannot be decided."""
-
-
 @dataclass(slots=True, eq=False)
 class _Occasion:
     """An open occasion: when it arose, the facts to compare, and what was observed since."""
@@ -180,13 +170,14 @@ class Machine:
         if word == "at_most":
             self._count(key, occasion, observed, now)
         elif self._is_late(occasion, now):
-            self._expire(key, occasion)
+            self._expire(key)
         else:
             matched = wanted and self._compare(occasion.compared, observed)
             if matched == (word == "never"):
-                self._fail(key, occasion, observed)
+                self._fail(key, observed)
             elif word == "next":
-                self._close(key, passed=True)
+                del self.open[key]
+                self.record.passed += 1
             elif word == "each":
                 occasion.count += 1
 
@@ -201,13 +192,13 @@ class Machine:
 
     def _end(self, facts: tuple[Any, ...]) -> None:
         """Close the occasions of a TPP that agree with the known `facts` of an observation."""
-        for key, occasion in list(self.open.items()):
+        for key in list(self.open):
             if all(fact is None or fact == value for value, fact in zip(key, facts, strict=True)):
-                self._lapse(key, occasion)
+                self._lapse(key)
 
-    def _lapse(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
+    def _lapse(self, key: tuple[Any, ...]) -> None:
         """Close an occasion that nothing has failed; it is passed if anything has decided it."""
-        self._close(key, passed=self._holds(occasion))
+        self.record.passed += self._holds(self.open.pop(key))
 
     def _holds(self, occasion: _Occasion) -> bool:
         """Whether an occasion that nothing has failed is passed, and not undecided."""
@@ -232,28 +223,27 @@ class Machine:
             if not self._is_late(known, now):
                 known.opened = known.opened if self.word == "next" else now
                 return
-            self._expire(key, known)
+            self._expire(key)
         compared = {name: observed[name] for name in (*self.clause.same, *self.clause.differ)}
         occasion = _Occasion(outline(observed), now, compared)
         if self.window is not None and self.word == "at_most":
             occasion.times = deque((now,) if matches(self.clause.of, observed) else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
-            oldest = next(iter(self.open))
-            self._lapse(oldest, self.open[oldest])
+            self._lapse(next(iter(self.open)))
 
     def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: Moment) -> None:
         times = occasion.times
         if self.window is None or times is None:
             occasion.count += 1
             if occasion.count > self.limit:
-                self._fail(key, occasion, observed)
+                self._fail(key, observed)
             return
         while times and self._passed(times[0], now) >= self.window:
             times.popleft()
         times.append(now)
         if len(times) > self.limit:
-            self._fail(key, occasion, observed)
+            self._fail(key, observed)
 
     def _compare(self, then: Mapping[str, Any], now: Observation) -> bool:
         """Whether the facts `same` are equal to those of the occasion, and a fact `differ`, known in both, is not."""
@@ -262,20 +252,18 @@ class Machine:
         differ = [(then[name], now[name]) for name in self.clause.differ]
         return not differ or any(None not in pair and pair[0] != pair[1] for pair in differ)
 
-    def _close(self, key: tuple[Any, ...], *, passed: bool) -> None:
-        del self.open[key]
-        self.record.passed += passed
-
-    def _expire(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
+    def _expire(self, key: tuple[Any, ...]) -> None:
+        """Close an occasion whose window has passed."""
         if self.word == "next":
-            del self.open[key]
-            self.record.fail(lambda: Failure(self._text, brief_evidence(occasion.shown)))
+            self._fail(key)
         else:
-            self._lapse(key, occasion)
+            self._lapse(key)
 
-    def _fail(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation) -> None:
-        del self.open[key]
-        self.record.fail(lambda: Failure(self._text, brief_evidence(occasion.shown), evidence(observed)))
+    def _fail(self, key: tuple[Any, ...], instead: Observation | None = None) -> None:
+        shown = self.open.pop(key).shown
+        self.record.fail(
+            lambda: Failure(self._text, brief_evidence(shown), None if instead is None else evidence(instead))
+        )
 
     @property
     def _text(self) -> str:
