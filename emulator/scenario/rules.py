@@ -63,47 +63,20 @@ WORK = {
         "/v1/signing-baskets*",
     ]
 }
-CHANGES = {"in": ["POST", "DELETE"]}
+UNAVAILABLE = {"status": 503, "text": "The bank is unavailable for a moment.", "headers": {"Retry-After": "1"}}
 
+_ROUGH: Sequence[tuple[str, float, Mapping[str, Any], Mapping[str, Any]]] = (
+    ("lost answer", 0.03, {"disconnect": "after"}, {"method": {"in": ["POST", "DELETE"]}}),
+    ("lost request", 0.01, {"disconnect": "before"}, {}),
+    ("unavailable", 0.02, {"answer": UNAVAILABLE}, {}),
+    ("slow answer", 0.05, {"delay": {"min": "500ms", "max": "3s"}}, {}),
+    ("slow SCA", 0.2, {"sca": {"slow": "3s"}}, {}),
+)
 WEATHER: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "calm": (),
-    "rough": (
-        {
-            "name": "weather: lost answer",
-            "when": {"method": CHANGES, "path": WORK},
-            "times": {"chance": 0.03},
-            "then": {"disconnect": "after"},
-        },
-        {
-            "name": "weather: lost request",
-            "when": {"path": WORK},
-            "times": {"chance": 0.01},
-            "then": {"disconnect": "before"},
-        },
-        {
-            "name": "weather: unavailable",
-            "when": {"path": WORK},
-            "times": {"chance": 0.02},
-            "then": {
-                "answer": {
-                    "status": 503,
-                    "text": "The bank is unavailable for a moment.",
-                    "headers": {"Retry-After": "1"},
-                }
-            },
-        },
-        {
-            "name": "weather: slow answer",
-            "when": {"path": WORK},
-            "times": {"chance": 0.05},
-            "then": {"delay": {"min": "500ms", "max": "3s"}},
-        },
-        {
-            "name": "weather: slow SCA",
-            "when": {"path": WORK},
-            "times": {"chance": 0.2},
-            "then": {"sca": {"slow": "3s"}},
-        },
+    "rough": tuple(
+        {"name": f"weather: {name}", "when": {**when, "path": WORK}, "times": {"chance": chance}, "then": then}
+        for name, chance, then, when in _ROUGH
     ),
 }
 
