@@ -23,7 +23,7 @@ from emulator.conformance import claims, program
 from emulator.conformance.check import Check, Reaction, matches
 from emulator.conformance.program import RunFailed
 from emulator.conformance.report import report
-from emulator.scenario.transport import Running, TransportFailed
+from emulator.scenario.transport import Running, TransportFailed, asked
 
 POLL_INTERVAL = 0.02  # seconds
 MOST_DAYS = 80  # before today, on which an arm adds transactions: a list shows 90 days
@@ -69,12 +69,9 @@ def control_of(base: str, *, token: str | None = None, ca: str | None = None) ->
 
     def ask(method: str, path: str, body: Any = None) -> Any:
         try:
-            answer = bank.control(method, path, body)
+            return asked(bank, method, path, body)
         except TransportFailed as failed:
             raise RunFailed(str(failed)) from None
-        if answer.lost or answer.status >= 400:
-            raise RunFailed(f"{method} /_emulator{path} answered {answer.status or 'nothing'}: {answer.refusal()}")
-        return answer.json()
 
     return ask
 
