@@ -54,14 +54,14 @@ class Matcher:
         return True
 
 
-def _anchors(name: str, condition: Condition, place: Place) -> Iterator[tuple[Place, frozenset[Constant]]]:
+def _anchors(condition: Condition, place: Place) -> Iterator[tuple[Place, frozenset[Constant]]]:
     """The places, at or below `place`, where a condition requires constants."""
     constants = conditions.constants(condition)
     if constants is not None:
         yield place, constants
-    elif isinstance(condition, Members) and name == "body":
+    elif isinstance(condition, Members) and place[0] == "body":
         for member, inner in condition.members:
-            yield from _anchors(name, inner, (*place, member))
+            yield from _anchors(inner, (*place, member))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,26 +199,25 @@ class When(Model):
 
     @cached_property
     def matcher(self) -> Matcher:
-        pairs: list[tuple[_Values, Condition]] = []
-        anchors: list[tuple[Place, frozenset[Constant]]] = []
-        for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
-            stated = getattr(self, name)
-            if name in SINGLE:
-                stated = _SPELLED[name](stated) if name in _SPELLED else stated
-                pairs.append((SINGLE[name], compiled(stated)))
-                anchors += _anchors(name, pairs[-1][1], (name,))
-            elif name == "body":
-                pairs.append((lambda facts: (facts.body,), compiled(stated)))
-                anchors += _anchors(name, pairs[-1][1], (name,))
-            else:
-                by_name = Facts.header if name == "headers" else Facts.query
-                for inner, value in stated.items():
-                    spelled = _spelled(inner.lower(), value) if name == "headers" else value
-                    pairs.append((_named(by_name, inner), compiled(spelled)))
-                    anchors += _anchors(name, pairs[-1][1], (name, inner))
+        placed = list(self._placed())
+        anchors = [one for place, _, condition in placed for one in _anchors(condition, place)]
         selective = [anchor for anchor in anchors if anchor[0][0] in _SELECTIVE]
         anchor = min(selective, key=lambda anchor: _SELECTIVE.index(anchor[0][0]), default=None)
-        return Matcher(tuple(pairs), anchor)
+        return Matcher(tuple((values, condition) for _, values, condition in placed), anchor)
+
+    def _placed(self) -> Iterator[tuple[Place, _Values, Condition]]:
+        """Each condition with its place, and the values of a request there."""
+        for name in type(self).model_fields:
+            stated = getattr(self, name)
+            if name not in self.model_fields_set:
+                continue
+            if name in SINGLE:
+                yield (name,), SINGLE[name], compiled(_SPELLED[name](stated) if name in _SPELLED else stated)
+                continue
+            by_name = Facts.header if name == "headers" else Facts.query
+            for inner, value in stated.items():
+                spelled = _spelled(inner.lower(), value) if name == "headers" else value
+                yield (name, inner), _named(by_name, inner), compiled(spelled)
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:

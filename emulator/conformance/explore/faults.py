@@ -83,15 +83,17 @@ class RequestFault(NumberedFault):
 
     count: Annotated[int, Field(ge=1, le=20)] = 1
 
-    def then(self) -> dict[str, Any]:
-        """The effects on each of these requests."""
-        raise NotImplementedError
+    then: ClassVar[Mapping[str, str]] = {}
+
+    def scripted(self) -> dict[str, Any]:
+        """The effects on each of these requests: those of `then`, with `{member}`s."""
+        return {effect: value.format_map(dict(self)) for effect, value in self.then.items()}
 
     def rules(self) -> Iterable[dict[str, Any]]:
         # A rule whose effects an earlier one has taken does not count the request: the latest number comes first.
         for number in reversed(range(self.at, self.at + self.count)):
             name = f"{self.fault}: {self.of} {number}"
-            yield {"name": name, "when": {"operation": self.of}, "times": {"at": number}, "then": self.then()}
+            yield {"name": name, "when": {"operation": self.of}, "times": {"at": number}, "then": self.scripted()}
 
     def numbers(self) -> str:
         """The requests in words."""
@@ -123,15 +125,13 @@ class Lost(RequestFault):
     name = "lost"
     summary = "The connection closes without an answer: before the bank acts, or after it has."
     effects = ("disconnect",)
+    then: ClassVar = {"disconnect": "{when}"}
     draws: ClassVar = {"count": COUNTS}
     example: ClassVar = {"of": "createPayment", "at": 1, "count": 2, "when": "after"}
     spoils = True
     weight = 2
 
     when: Literal["after", "before"] = "after"
-
-    def then(self) -> dict[str, Any]:
-        return {"disconnect": self.when}
 
     def what(self) -> str:
         return f"the {'answer' if self.when == 'after' else 'request'} is lost"
@@ -143,15 +143,13 @@ class Malformed(RequestFault):
     name = "malformed"
     summary = "The bank acts, but its answer cannot be read."
     effects = ("malformed",)
+    then: ClassVar = {"malformed": "{form}"}
     text = "the body of the answer is {form}"
     draws: ClassVar = {"count": COUNTS}
     example: ClassVar = {"of": "getPaymentStatus", "at": 1, "count": 1, "form": "truncated"}
     spoils = True
 
     form: Literal["truncated", "not-json", "wrong-type", "empty", "html"] = "truncated"
-
-    def then(self) -> dict[str, Any]:
-        return {"malformed": self.form}
 
 
 class NewMembers(RequestFault):
@@ -160,11 +158,9 @@ class NewMembers(RequestFault):
     name = "new-members"
     summary = "An answer has members that nobody knows, as banks add them without notice."
     effects = ("malformed",)
+    then: ClassVar = {"malformed": "new-members"}
     text = "the answer has new members"
     example: ClassVar = {"of": "getPaymentStatus", "at": 1}
-
-    def then(self) -> dict[str, Any]:
-        return {"malformed": "new-members"}
 
 
 class SlowAnswer(RequestFault):
@@ -173,14 +169,12 @@ class SlowAnswer(RequestFault):
     name = "slow"
     summary = "An answer comes late, in real time."
     effects = ("delay",)
+    then: ClassVar = {"delay": "{ms}ms"}
     text = "the answer takes {ms} ms longer"
     draws: ClassVar = {"ms": (20, 100)}
     example: ClassVar = {"of": "createPayment", "at": 1, "ms": 200}
 
     ms: Annotated[int, Field(ge=1, le=60_000)] = 100
-
-    def then(self) -> dict[str, Any]:
-        return {"delay": f"{self.ms}ms"}
 
 
 class Unavailable(RequestFault):
@@ -197,7 +191,7 @@ class Unavailable(RequestFault):
     status: Literal[503, 429] = 503
     retry: Omittable[Annotated[int, Field(ge=1, le=86400)]] = None
 
-    def then(self) -> dict[str, Any]:
+    def scripted(self) -> dict[str, Any]:
         text = "The bank is unavailable for a moment." if self.status == 503 else "Too many requests."
         headers = {} if self.retry is None else {"headers": {"Retry-After": str(self.retry)}}
         return {"answer": {"status": self.status, "text": text, **headers}}
@@ -243,13 +237,11 @@ class ReadsUsedUp(RequestFault):
     name = "quota"
     summary = "The reads of the day are used up: 429 ACCESS_EXCEEDED."
     effects = ("quota",)
+    then: ClassVar = {"quota": "exhausted"}
     text = "the reads of the day are used up"
     example: ClassVar = {"of": "getTransactions", "at": 1}
     operations = scenario_effects()["quota"].operations
     spoils = True
-
-    def then(self) -> dict[str, Any]:
-        return {"quota": "exhausted"}
 
 
 class ScaEnds(RequestFault):
@@ -258,6 +250,7 @@ class ScaEnds(RequestFault):
     name = "sca"
     summary = "The customer's authentication fails, expires, is declined or abandoned."
     effects = ("sca",)
+    then: ClassVar = {"sca": "{outcome}"}
     example: ClassVar = {"of": "createPayment", "at": 1, "outcome": "fail"}
     operations = (
         "createPayment",
@@ -268,9 +261,6 @@ class ScaEnds(RequestFault):
     )
 
     outcome: Literal["fail", "expire", "reject", "abandon"] = "fail"
-
-    def then(self) -> dict[str, Any]:
-        return {"sca": self.outcome}
 
     def what(self) -> str:
         ends = {"fail": "fails", "expire": "expires", "reject": "is declined", "abandon": "is abandoned"}
@@ -298,7 +288,7 @@ class Fee(RequestFault):
     def fee(self) -> str:
         return self.amount or f"{9 + self.at}.00"
 
-    def then(self) -> dict[str, Any]:
+    def scripted(self) -> dict[str, Any]:
         return {"fee": self.fee}
 
     def what(self) -> str:
@@ -311,6 +301,7 @@ class Notified(RequestFault):
     name = "notification"
     summary = "Notifications of a payment come late, twice, in the wrong order, forged, or not at all."
     effects = ("notification",)
+    then: ClassVar = {"notification": "{effect}"}
     text = "its notifications are {effect}"
     draws: ClassVar = {"effect": notifications.EFFECTS}
     example: ClassVar = {"of": "createPayment", "at": 1, "effect": "reordered"}
@@ -318,9 +309,6 @@ class Notified(RequestFault):
     weight = 4
 
     effect: Annotated[str, one_of("effect", notifications.EFFECTS)] = "twice"
-
-    def then(self) -> dict[str, Any]:
-        return {"notification": self.effect}
 
     def settings(self) -> Mapping[str, Any]:
         return {"notifications": True}
@@ -332,15 +320,13 @@ class Permission(RequestFault):
     name = "permission"
     summary = "Payments from the account are refused, though it can be read."
     effects = ("permission",)
+    then: ClassVar = {"permission": "remove"}
     example: ClassVar = {"of": "createPayment", "at": 1, "lasts": True}
     text = "refused, the account may not be paid from"
     operations = ("createPayment",)
     weight = 2
 
     lasts: bool = False
-
-    def then(self) -> dict[str, Any]:
-        return {"permission": "remove"}
 
     def rules(self) -> Iterable[dict[str, Any]]:
         for rule in super().rules():
@@ -392,7 +378,7 @@ class Statuses(RequestFault):
 
     path: Annotated[list[Any], Field(min_length=1, max_length=20)]
 
-    def then(self) -> dict[str, Any]:
+    def scripted(self) -> dict[str, Any]:
         return {"progress": self.path}
 
     def what(self) -> str:
