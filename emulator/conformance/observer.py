@@ -149,9 +149,9 @@ class Conformance:
             payment = target if self._bank.documents.exists(PAYMENT, target) else None
             self._add(("notification", event["tpp"], event["at"], {"payment": payment}))
 
-    def _add(self, seen: Exchange | Change, size: int = 0, received: float | None = None) -> None:
-        """Have an observation judged; `received`: real time, None: now."""
-        self._queue.append((seen, self.clock() if received is None else received, size))
+    def _add(self, seen: Exchange | Change, size: int = 0) -> None:
+        """Have an observation judged."""
+        self._queue.append((seen, self.clock(), size))
         self._bytes += size
         if len(self._queue) > MOST_QUEUED or self._bytes > MOST_BYTES:
             self.judge_some(2)

@@ -126,7 +126,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
         arm(check, bank)
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             files = program.credentials(Path(folder), answer["tpp"]["certificate"], answer["tpp"]["key"])
-            person, other = persons_of(bank, check.arm.context)
+            person, other, debtor = persons_of(bank("GET", "/people")["people"], check.arm.context)
             environment = {
                 "BANK_URL": answer["baseUrl"],
                 "BANK_CHECK": check.check,
@@ -134,7 +134,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
                 **files,
                 "BANK_CONTEXT": check.arm.context,
                 "BANK_NATIONAL_ID": person,
-                "BANK_DEBTOR": debtor_of(bank, person),
+                "BANK_DEBTOR": debtor,
             }
             customer = SimulatedCustomer(check, bank, answer["tpp"]["tppId"], person, other)
             problems = _drive(check, plan, environment, customer)
@@ -149,7 +149,7 @@ def arm(check: Check, bank: BankControl) -> None:
     for rule in reversed(check.arm.rules):
         bank("POST", "/rules", rule)
     if check.arm.transactions:
-        account = debtor_of(bank, persons_of(bank, check.arm.context)[0])
+        *_, account = persons_of(bank("GET", "/people")["people"], check.arm.context)
         added = []
         for number, first in enumerate(range(0, check.arm.transactions, MOST_DAYS), start=1):
             amounts = [f"{number}.00", f"-{number}.00"] * (MOST_DAYS // 2)
@@ -159,24 +159,18 @@ def arm(check: Check, bank: BankControl) -> None:
         bank("POST", "/scenario", {"scenario": "more-transactions", "start": start})
 
 
-def persons_of(bank: BankControl, context: str) -> tuple[str, str]:
-    """The identity numbers of the customer of a run, and of somebody else."""
-    people = bank("GET", "/people")["people"]
+def persons_of(people: Sequence[Mapping[str, Any]], context: str) -> tuple[str, str, str]:
+    """The identity numbers of the customer of a run and of somebody else, and the IBAN that the customer pays from."""
     corporate = [person for person in people if person["agreements"]]
     private = [person for person in people if person["accounts"] and not person["agreements"]]
-    chosen = corporate if context == "CORPORATE" else private
-    if not chosen:
+    chosen = next(iter(corporate if context == "CORPORATE" else private), None)
+    if chosen is None:
         raise RunFailed(f"the bank has no person for the context {context}")
-    others = [person for person in people if person["nationalId"] != chosen[0]["nationalId"]]
+    others = [person["nationalId"] for person in people if person is not chosen]
     if not others:
         raise RunFailed("the bank has one person, and the checks need somebody else too")
-    return chosen[0]["nationalId"], others[0]["nationalId"]
-
-
-def debtor_of(bank: BankControl, person: str) -> str:
-    """The IBAN of an account that the customer can pay from."""
-    known = next(entry for entry in bank("GET", "/people")["people"] if entry["nationalId"] == person)
-    return next((str(account["iban"]) for account in known["accounts"]), "")
+    debtor = next((account["iban"] for account in chosen["accounts"]), "")
+    return chosen["nationalId"], others[0], debtor
 
 
 def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer) -> list[str]:

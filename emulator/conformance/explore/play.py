@@ -27,7 +27,7 @@ from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.explore.faults import ChangeFault, kinds
 from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
 from emulator.conformance.observer import WINDOW, booked, conformance_of
-from emulator.conformance.runner import debtor_of, persons_of
+from emulator.conformance.runner import persons_of
 from emulator.scenario import durations, loader, target
 from emulator.scenario.target import ScenarioTarget
 
@@ -153,7 +153,7 @@ class Run:
 
     def _arm(self) -> None:
         bank = self._bank
-        self.person, self.other, self.debtor = _persons(bank)
+        self.person, self.other, self.debtor = persons_of(people.listing(bank, MOST_PEOPLE), "PRIVATE")
         if rules := rules_of(self.schedule):
             self._apply({"scenario": "schedule", "start": {"from": "current"}, "rules": rules})
         observer = conformance_of(self.bank.service)
@@ -438,13 +438,6 @@ def _beginning(begins: Begins, now: datetime) -> datetime:
     else:
         following = day + timedelta(days=1)
     return following.replace(hour=0, minute=0, second=0, microsecond=0) - BEFORE_MIDNIGHT
-
-
-def _persons(bank: Bank) -> tuple[str, str, str]:
-    """The identity numbers of the customer and of somebody else, and an account that the customer can pay from."""
-    shown = {"people": people.listing(bank, MOST_PEOPLE)}
-    person, other = persons_of(lambda *_: shown, "PRIVATE")
-    return person, other, debtor_of(lambda *_: shown, person)
 
 
 def _bookings(bank: Bank, account: str) -> tuple[int, int]:
