@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
 from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed, asked
 from emulator.scenario.values import Context, either
+from emulator.scenario.variables import leaves
 
 # The prefix keeps the certificates of stories apart from those of the user.
 STORED_AS = "story-"
@@ -138,7 +139,7 @@ class Actors:
             self._person = persona.national_id
             return self._person
         people = asked(self.transport, "GET", "/people?limit=1000000")["people"][::-1]
-        named = set(_texts(clues))
+        named = set(_texts([*clues]))
         for person in people:
             if any(named & {account["id"], account["iban"], account["bban"]} for account in person["accounts"]):
                 self._person = person["nationalId"]
@@ -186,9 +187,8 @@ class Actors:
         return self.transport.send(prepared)
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: Any) -> Iterator[str]:
     """Every string in a value, and the segments of each string that is a path."""
-    if isinstance(value, str):
-        return [value, *value.partition("?")[0].split("/")]
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return [text for entry in inner for text in _texts(entry)]
+    for _, text in leaves(value):
+        if isinstance(text, str):
+            yield from (text, *text.partition("?")[0].split("/"))

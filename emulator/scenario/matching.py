@@ -22,6 +22,7 @@ from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.facts import SINGLE, Facts, Place
 from emulator.scenario.values import CONTEXTS, METHODS
+from emulator.scenario.variables import leaves
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
 KNOWN: Mapping[str, Collection[str]] = {
@@ -120,13 +121,11 @@ def is_person(stated: Any) -> bool:
 
 def _nulls(stated: Any, path: Path) -> Iterator[Path]:
     """The places of null in a condition."""
-    if isinstance(stated, Operators):
-        stated = {} if stated.in_ is None else {"in": stated.in_}
-    if stated is None:
-        yield path
-    elif isinstance(stated, dict | list):
-        for part, inner in stated.items() if isinstance(stated, dict) else enumerate(stated):
-            yield from _nulls(inner, (*path, part))
+    for place, value in leaves(stated, path):
+        if isinstance(value, Operators) and value.in_ is not None:
+            yield from _nulls(value.in_, (*place, "in"))
+        elif value is None:
+            yield place
 
 
 _NUMBER = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z*]+|[0-9*]+", re.ASCII)  # of an account, perhaps with `*`

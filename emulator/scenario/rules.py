@@ -201,6 +201,12 @@ class _OperationRules:
         return [self._rules[number] for number in sorted(numbers)]
 
 
+def _count(rules: Iterable[_ActiveRule], counters: Mapping[str, Sequence[int]]) -> None:
+    """Set the counters of rules, to zero where there are none."""
+    for active in rules:
+        active.matched, active.acted = counters.get(active.serial, (0, 0))
+
+
 class RuleSet:
     """The rules in evaluation order, with their counters: of the document `meta/rules`, then of `weather`."""
 
@@ -354,8 +360,7 @@ class RuleSet:
 
     def count_from(self, counters: Mapping[str, Sequence[int]]) -> None:
         """Continue from `counters` of another process."""
-        for active in self.rules:
-            active.matched, active.acted = counters.get(active.serial, (0, 0))
+        _count(self.rules, counters)
 
     def add(self, rules: Iterable[AddedRule]) -> None:
         """Append rules behind the others, ahead of those of the setting `weather`, with counters at zero."""
@@ -365,18 +370,9 @@ class RuleSet:
 
     def restart(self) -> None:
         """Set the counters of every rule to zero, in the transaction that restores a snapshot."""
-        stored, before = self._stored, self._weather
-
-        def undo() -> None:
-            self._weather = before
-            self._known.update((active.serial, active) for active in stored)
-            self._set(stored)
-
-        self._bank.documents.undoing(undo)
-        fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self._stored)]
-        self._weather = (before[0], self._weather_rules(before[0]))
-        self._known.update((active.serial, active) for active in fresh)
-        self._set(fresh)
+        before = self.rules, self.counters()
+        self._bank.documents.undoing(lambda: _count(*before))
+        _count(self.rules, {})
 
     def remove(self, name: str) -> bool:
         """Remove the rules of this name; whether there was one."""
