@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ class Auditor:
         ]
         # By the facts SORTED_BY, and whether the TPP is unknown: the clauses that may be concerned.
         self._rows: dict[tuple[Any, ...], _Row] = {}
-        self._addresses: dict[str, Links] = {}
+        self._addresses: defaultdict[str, Links] = defaultdict(Links)
         self._final = Known()  # payments whose final status their TPP has read
         self._asked: OrderedDict[str, str | None] = OrderedDict()  # the PSU-IP-Address of requests that opened an SCA
 
@@ -49,9 +49,7 @@ class Auditor:
         call = exchange.call
         if call is None:
             return
-        known = self._addresses.get(tpp or "")
-        if known is None:
-            known = self._addresses[tpp or ""] = Links()
+        known = self._addresses[tpp or ""]
         observed = Observation(
             "request",
             at=moment(exchange.at).timestamp(),

@@ -120,7 +120,7 @@ def fits(wanted: Any, value: Any) -> bool:
     if type(value) is tuple:
         return any(fits(wanted, one) for one in value)
     if form is str and "*" in wanted:
-        return type(value) is str and wildcard(wanted, value)
+        return isinstance(value, str) and wildcard(wanted, value)
     return bool(value == wanted)
 
 

@@ -65,21 +65,20 @@ def state_of(status: str) -> str:
     return "failed" if status in ("RJCT", "CANC") else "open"
 
 
-def ask(address: str, payments: Iterable[str], accounts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """What the TPP claims of these payments and accounts, by id, and a sentence for each request that failed."""
+def ask(address: str, wanted: Mapping[str, Iterable[str]]) -> tuple[dict[str, Any], list[str]]:
+    """What the TPP claims of the payments and accounts with these ids, and a sentence for each request that failed."""
     beliefs: dict[str, Any] = {}
     problems: list[str] = []
-    wanted = [("payments", payment) for payment in payments] + [("accounts", account) for account in accounts]
-    for kind, identity in wanted:
+    for kind, identity in [(kind, one) for kind, ids in wanted.items() for one in ids]:
         try:
             claim = asked(address, kind, identity)
         except ClaimUnreadable as problem:
             problems.append(str(problem))
+            continue
+        if claim is None:
+            problems.append(f"{_place(address, kind, identity)} answered 404")
         else:
-            if claim is None:
-                problems.append(f"{_place(address, kind, identity)} answered 404")
-            else:
-                beliefs[identity] = claim
+            beliefs[identity] = claim
     return beliefs, problems
 
 

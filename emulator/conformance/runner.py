@@ -312,8 +312,7 @@ class SimulatedCustomer:
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
     if plan.claims is not None:
-        questions = bank("GET", "/conformance/claims")
-        beliefs, unanswered = claims.ask(plan.claims, questions["payments"], questions["accounts"])
+        beliefs, unanswered = claims.ask(plan.claims, bank("GET", "/conformance/claims"))
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered
     shown = bank("GET", "/conformance")

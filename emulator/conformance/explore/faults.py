@@ -81,9 +81,9 @@ class NumberedFault(PlannedFault):
 class RequestFault(NumberedFault):
     """A fault of the requests number `at` to `at + count - 1`."""
 
-    count: Annotated[int, Field(ge=1, le=20)] = 1
-
     then: ClassVar[Mapping[str, str]] = {}
+
+    count: Annotated[int, Field(ge=1, le=20)] = 1
 
     def scripted(self) -> dict[str, Any]:
         """The effects on each of these requests: those of `then`, with `{member}`s."""
