@@ -11,7 +11,7 @@ from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance import END_OF_PAGE, PAGES
-from emulator.conformance.check import Check, holds, matches
+from emulator.conformance.check import Check, Tests, holds
 from emulator.conformance.claims import Belief
 from emulator.conformance.facts import Known, Links, Observation
 from emulator.conformance.machine import Machine, Record
@@ -20,8 +20,8 @@ MOST_ASKED = 10_000  # SCAs whose request is remembered
 CONSENTS = ("createConsent", "createBankOfferedConsent")
 
 SORTED_BY = ("event", "operation", "status")  # the facts by which clauses are sorted out
-_Row = tuple[list[Machine], list[tuple[Machine, Mapping[str, Any]]]]
-"""Clauses whose open occasions may be decided, and those whose occasion may arise, with the other facts of `seen`."""
+_Row = tuple[list[Machine], list[tuple[Machine, Tests]]]
+"""Clauses whose open occasions may be decided, and those whose occasion may arise, with the other tests of `seen`."""
 
 
 class Auditor:
@@ -101,21 +101,21 @@ class Auditor:
             if machine.open:
                 machine.decide(observed)
         for machine, others in occurring:
-            if holds(others, observed):
+            if not others or holds(others, observed):
                 machine.occur(observed)
 
     def _row(self, observed: Observation) -> _Row:
         """The clauses that may concern observations with the same key as this one."""
 
-        def may_match(match: Mapping[str, Any]) -> bool:
-            return matches({name: match[name] for name in SORTED_BY if name in match}, observed)
+        def may_match(tests: Tests) -> bool:
+            return holds([row for row in tests if row[0] in SORTED_BY], observed)
 
         seen = [machine for machine in self._machines if may_match(machine.seen)]
         deciding = [machine for machine in self._machines if any(map(may_match, machine.deciding))]
         if observed["tpp"] is None and observed["event"] == "request":
             # without a valid signature only the signature can be judged
             seen, deciding = [machine for machine in seen if machine.check.group == "signing"], []
-        return deciding, [(one, {n: one.seen[n] for n in one.seen if n not in SORTED_BY}) for one in seen]
+        return deciding, [(one, [row for row in one.seen if row[0] not in SORTED_BY]) for one in seen]
 
     def verdicts(
         self, now: float, received: float, *, beliefs: Mapping[str, Belief] | None = None

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from emulator.conformance.check import AT_ONCE, Check, Clause, holds, matches
+from emulator.conformance.check import AT_ONCE, Check, Clause, Tests, holds, tests_of
 from emulator.conformance.claims import Belief
 from emulator.conformance.facts import Observation
 
@@ -133,8 +133,11 @@ class Machine:
         self.record = record
         self.word = clause.word
         self.at_once = self.word in AT_ONCE
-        self.seen = check.seen if clause.seen is None else clause.seen
-        self.wants = clause.wants
+        self.seen = tests_of(check.seen if clause.seen is None else clause.seen)
+        self.ends = [tests_of(match) for match in clause.until]
+        self.concerns = tests_of(clause.of)
+        self.wants = [row for row in tests_of(clause.wants) if not (self.at_once and row[0] == "event")]
+        self.compared = (*clause.same, *clause.differ)
         self.by = ("tpp", *clause.by)
         self.limit = clause.at_most or 0
         self.window = clause.within.total_seconds() if isinstance(clause.within, timedelta) else None
@@ -142,11 +145,11 @@ class Machine:
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
     @property
-    def deciding(self) -> Sequence[Mapping[str, Any]]:
-        """The matches of observations that may decide an open occasion."""
+    def deciding(self) -> Sequence[Tests]:
+        """The tests of observations that may decide an open occasion."""
         if self.at_once or self.word == "claim":
             return ()
-        return [*self.clause.until, self.clause.of, *([self.wants] if self.word == "never" else ())]
+        return [*self.ends, self.concerns, *([self.wants] if self.word == "never" else ())]
 
     def _key(self, observed: Observation) -> tuple[Any, ...]:
         return tuple(map(observed.__getitem__, self.by))
@@ -154,16 +157,16 @@ class Machine:
     def decide(self, observed: Observation) -> None:
         """Close the open occasion that an observation concerns, if it decides it."""
         key = self._key(observed)
-        for end in self.clause.until:
-            if matches(end, observed):
+        for end in self.ends:
+            if holds(end, observed):
                 self._end(key)
                 return
         occasion = self.open.get(key)
         if occasion is None:
             return
         word = self.word
-        concerned = matches(self.clause.of, observed)
-        wanted = (concerned or word == "never") and matches(self.wants, observed)
+        concerned = holds(self.concerns, observed)
+        wanted = (concerned or word == "never") and holds(self.wants, observed)
         if not (concerned or wanted):
             return
         now = observed.at, observed.received
@@ -224,10 +227,10 @@ class Machine:
                 known.opened = known.opened if self.word == "next" else now
                 return
             self._expire(key)
-        compared = {name: observed[name] for name in (*self.clause.same, *self.clause.differ)}
+        compared = {name: observed[name] for name in self.compared}
         occasion = _Occasion(outline(observed), now, compared)
         if self.window is not None and self.word == "at_most":
-            occasion.times = deque((now,) if matches(self.clause.of, observed) else ())
+            occasion.times = deque((now,) if holds(self.concerns, observed) else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
             self._lapse(next(iter(self.open)))

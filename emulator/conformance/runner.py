@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from emulator.conformance import claims, program
-from emulator.conformance.check import Check, Reaction, matches
+from emulator.conformance.check import Check, Reaction, holds, tests_of
 from emulator.conformance.program import RunFailed
 from emulator.conformance.report import report
 from emulator.scenario.transport import Running, TransportFailed, asked
@@ -286,7 +286,7 @@ class SimulatedCustomer:
             if not self._left[number]:
                 continue
             known = defaultdict(lambda: None, {"event": "request", **facts(wanted)})
-            if matches(step.after, known):
+            if holds(tests_of(step.after), known):
                 self._left[number] -= 1
                 self._take(step)
 
