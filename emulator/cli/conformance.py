@@ -131,8 +131,7 @@ def audit(
 def _send_claims(address: str, claims: str) -> None:
     from emulator.conformance.claims import ask as ask_claims
 
-    questions = ask(address, "GET", "conformance/claims")
-    beliefs, problems = ask_claims(claims, questions["payments"], questions["accounts"])
+    beliefs, problems = ask_claims(claims, ask(address, "GET", "conformance/claims"))
     for problem in problems:
         click.echo(f"bank-emulator: --claims: {problem}", err=True)
     ask(address, "PUT", "conformance/claims", {"beliefs": beliefs})

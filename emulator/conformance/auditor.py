@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,16 +11,17 @@ from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance import END_OF_PAGE, PAGES
-from emulator.conformance.check import SORTED_BY, Check
-from emulator.conformance.facts import Known, Links, Observation, tuple_of
-from emulator.conformance.machine import Belief, Machine, Record
+from emulator.conformance.check import Check, Tests, holds
+from emulator.conformance.claims import Belief
+from emulator.conformance.facts import Known, Links, Observation
+from emulator.conformance.machine import Machine, Record
 
 MOST_ASKED = 10_000  # SCAs whose request is remembered
 CONSENTS = ("createConsent", "createBankOfferedConsent")
 
-_sorted_by = tuple_of(SORTED_BY)
-_Row = tuple[list[Machine], list[Machine], list[Machine]]
-"""Clauses whose open occasions may be decided; those whose occasion may arise: decided at once, and opened."""
+SORTED_BY = ("event", "operation", "status")  # the facts by which clauses are sorted out
+_Row = tuple[list[Machine], list[tuple[Machine, Tests]]]
+"""Clauses whose open occasions may be decided, and those whose occasion may arise, with the other tests of `seen`."""
 
 
 class Auditor:
@@ -34,16 +35,13 @@ class Auditor:
         """Start again without observations, as after a reset or `DELETE /_emulator/conformance`."""
         self.records = {check.check: Record() for check in self.checks}
         self._machines = [
-            Machine(check, clause, tests, self.records[check.check])
-            for check in self.checks
-            for clause, tests in zip(check.expect, check.tests, strict=True)
+            Machine(check, clause, self.records[check.check]) for check in self.checks for clause in check.expect
         ]
         # By the facts SORTED_BY, and whether the TPP is unknown: the clauses that may be concerned.
         self._rows: dict[tuple[Any, ...], _Row] = {}
-        self._addresses: dict[str, Links] = {}
+        self._addresses: defaultdict[str, Links] = defaultdict(Links)
         self._final = Known()  # payments whose final status their TPP has read
         self._asked: OrderedDict[str, str | None] = OrderedDict()  # the PSU-IP-Address of requests that opened an SCA
-        self.observed = 0
 
     def request(self, exchange: Exchange, received: float) -> None:
         """Judge a request that has been answered."""
@@ -51,9 +49,7 @@ class Auditor:
         call = exchange.call
         if call is None:
             return
-        known = self._addresses.get(tpp or "")
-        if known is None:
-            known = self._addresses[tpp or ""] = Links()
+        known = self._addresses[tpp or ""]
         observed = Observation(
             "request",
             at=moment(exchange.at).timestamp(),
@@ -96,31 +92,30 @@ class Auditor:
 
     def observe(self, observed: Observation) -> None:
         """Pass an observation to every clause that it may concern."""
-        self.observed += 1
-        key = (_sorted_by(observed), observed["tpp"] is None)
+        key = (*map(observed.__getitem__, SORTED_BY), observed["tpp"] is None)
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = self._row(observed)
-        deciding, judging, opening = row
+        deciding, occurring = row
         for machine in deciding:
             if machine.open:
                 machine.decide(observed)
-        for machine in judging:
-            if machine.seen.rest(observed):
-                machine.judge(observed)
-        for machine in opening:
-            if machine.seen.rest(observed):
+        for machine, others in occurring:
+            if not others or holds(others, observed):
                 machine.occur(observed)
 
     def _row(self, observed: Observation) -> _Row:
         """The clauses that may concern observations with the same key as this one."""
-        seen = [machine for machine in self._machines if machine.seen.may_fit(observed)]
-        deciding = [machine for machine in self._machines if machine.may_close(observed)]
+
+        def may_match(tests: Tests) -> bool:
+            return holds([row for row in tests if row[0] in SORTED_BY], observed)
+
+        seen = [machine for machine in self._machines if may_match(machine.seen)]
+        deciding = [machine for machine in self._machines if any(map(may_match, machine.deciding))]
         if observed["tpp"] is None and observed["event"] == "request":
             # without a valid signature only the signature can be judged
             seen, deciding = [machine for machine in seen if machine.check.group == "signing"], []
-        at_once = [machine for machine in seen if machine.at_once]
-        return deciding, at_once, [machine for machine in seen if not machine.at_once]
+        return deciding, [(one, [row for row in one.seen if row[0] not in SORTED_BY]) for one in seen]
 
     def verdicts(
         self, now: float, received: float, *, beliefs: Mapping[str, Belief] | None = None

@@ -30,23 +30,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import cache, cached_property
+from functools import cache
 from operator import gt, lt
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from emulator.bank.conditions import wildcard
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
-from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact
+from emulator.conformance.facts import EVENT_FACTS, FACTS, is_fact
 from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
 
 FOLDER = Path(__file__).parent / "checks"
 EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "customer", "notification")
 Test = Callable[[Any], bool]
+Tests = Sequence[tuple[str, Test]]
 _NUMBERS = (int, float)  # types are compared with `is` and `in`, which take half as long as isinstance
 
 
@@ -91,82 +92,47 @@ def _match(value: Any) -> dict[str, Any]:
 
 
 def _test(wanted: Any) -> Test:
-    """The test of the value of one fact; raises ValueError."""
-    if isinstance(wanted, Mapping):
-        return _all_of(wanted)
+    """The test of the value of one fact; raises ValueError for something that no value can fit."""
+    if isinstance(wanted, dict):
+        tests = [_bounded(word, bound) for word, bound in wanted.items()]
+        return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
     if isinstance(wanted, list):
-        tests = [_test(one) for one in wanted]
-        plain = frozenset(one for one in wanted if isinstance(one, str) and "*" not in one)
-        if len(plain) == len(wanted):
-            return lambda value: (
-                not plain.isdisjoint(value) if type(value) is tuple else type(value) is str and value in plain
-            )
-        return lambda value: any(test(value) for test in tests)
+        several = [_test(one) for one in wanted]
+        return lambda value: value in wanted or any(test(value) for test in several)
     if isinstance(wanted, str) and "*" in wanted:
-        return lambda value: _any(value, lambda one: isinstance(one, str) and wildcard(wanted, one))
+        return lambda value: any(
+            isinstance(one, str) and wildcard(wanted, one) for one in (value if isinstance(value, tuple) else (value,))
+        )
     if isinstance(wanted, str | bool | int | float):
         return lambda value: value == wanted if type(value) is not tuple else wanted in value
     raise ValueError(f"{wanted!r} is not a value that a fact can have")
 
 
-def _any(value: Any, test: Test) -> bool:
-    return any(map(test, value)) if isinstance(value, tuple) else value is not None and test(value)
-
-
-def _all_of(wanted: Mapping[str, Any]) -> Test:
-    tests = tuple(_bounded(word, bound) for word, bound in wanted.items())
-    return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
-
-
 def _bounded(word: str, bound: Any) -> Test:
     """The test of one of `absent`, `not`, `gt` and `lt`."""
     if word == "absent" and isinstance(bound, bool):
-        return (lambda value: value in (None, ())) if bound else (lambda value: value not in (None, ()))
+        return lambda value: (value is None or value == ()) is bound
     if word == "not":
         test = _test(bound)
         return lambda value: not test(value)
-    if word in ("gt", "lt") and isinstance(bound, int | float) and not isinstance(bound, bool):
+    if word in ("gt", "lt") and type(bound) in _NUMBERS:
         compare = gt if word == "gt" else lt
         return lambda value: type(value) in _NUMBERS and compare(value, bound)
     raise ValueError(f"{word}: {bound!r} is not valid; allowed are gt, lt, absent and not")
 
 
-SORTED_BY = ("event", "operation", "status")  # the facts by which clauses are sorted out (auditor.py)
+def tests_of(match: Mapping[str, Any]) -> Tests:
+    """The tests of a MATCH, fact by fact; it is about requests unless it names an event."""
+    return [(name, _test(wanted)) for name, wanted in {"event": "request", **match}.items()]
 
 
-class MatchTest:
-    """A MATCH, ready to be tested: `fits` says whether an observation matches.
-
-    `rest` says it of one whose facts SORTED_BY match, as `may_fit` has shown of another one with the same.
-    """
-
-    __slots__ = ("_tests", "fits", "rest")
-
-    def __init__(self, match: Mapping[str, Any]) -> None:
-        self._tests = {name: _test(wanted) for name, wanted in {"event": "request", **match}.items()}
-        self.fits = _every(list(self._tests.items()))
-        self.rest = _every([row for row in self._tests.items() if row[0] not in SORTED_BY])
-
-    def may_fit(self, observed: Observation) -> bool:
-        """Whether an observation with the same facts SORTED_BY as this one may match."""
-        return all(self._tests[name](observed[name]) for name in SORTED_BY if name in self._tests)
-
-
-def _every(tests: Sequence[tuple[str, Test]]) -> Callable[[Observation], bool]:
-    """Whether an observation passes all tests; most matches have one or two, and are tested for every request."""
-    if not tests:
-        return lambda _: True
-    (name, test), *others = tests
-    if not others:
-        return lambda observed: test(observed[name])
-    other = _every(others)
-    return lambda observed: test(observed[name]) and other(observed)
-
-
-def matches(match: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
-    """Whether facts, by name, match; `event` is `request` if it is missing."""
-    facts = {"event": "request", **facts}
-    return all(_test(wanted)(facts.get(name)) for name, wanted in {"event": "request", **match}.items())
+def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
+    """Whether an observation passes all tests."""
+    for name, test in tests:  # a loop takes half as long as `all` of a generator
+        value = observed[name]
+        if not test(value):
+            return False
+    return True
 
 
 Match = Annotated[dict[str, Any], Reads(_match, {"type": "object"})]
@@ -209,6 +175,13 @@ class Clause(_CheckModel):
     def word(self) -> str:
         """The kind of the clause: which one of WORDS it has."""
         return next(word for word in WORDS if getattr(self, word) is not None)
+
+    @property
+    def wants(self) -> Mapping[str, Any]:
+        """What the occasion or an observation has to match, or must not."""
+        if self.from_link is not None:
+            return {"linked": True}
+        return self.itself or self.next or self.each or self.never or {}
 
     @model_validator(mode="after")
     def _one_word(self) -> Clause:
@@ -271,35 +244,10 @@ class Check(_CheckModel):
     seen: Match
     expect: list[Clause]
 
-    @cached_property
-    def tests(self) -> list[ClauseTests]:
-        """Those of its clauses, made once for all banks."""
-        return [_tests_of(self, clause) for clause in self.expect]
-
     @model_validator(mode="before")
     @classmethod
     def _one_clause_or_several(cls, value: Any) -> Any:
         return {**value, "expect": _listed(value["expect"])} if isinstance(value, dict) and "expect" in value else value
-
-
-class ClauseTests(NamedTuple):
-    """The matches of a clause: `seen` of its occasion, `ends` its `until`, `concerns` its `of`, and `wants` its
-    `itself`, `next`, `each` or `never`."""
-
-    seen: MatchTest
-    ends: list[MatchTest]
-    concerns: MatchTest
-    wants: MatchTest | None
-
-
-def _tests_of(check: Check, clause: Clause) -> ClauseTests:
-    seen = check.seen if clause.seen is None else clause.seen
-    wanted = next((match for match in (clause.next, clause.each, clause.never) if match is not None), None)
-    if clause.word in AT_ONCE:
-        itself = clause.itself if clause.itself is not None else {"linked": True}
-        wanted = {"event": seen.get("event", "request"), **itself}
-    ends = [MatchTest(match) for match in clause.until]
-    return ClauseTests(MatchTest(seen), ends, MatchTest(clause.of), None if wanted is None else MatchTest(wanted))
 
 
 def read(text: str, file: str) -> Check:

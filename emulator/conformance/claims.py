@@ -29,45 +29,33 @@ class ClaimUnreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PaymentBelief:
-    """The state that the TPP claims of a payment, and its true state."""
+class Belief:
+    """What the TPP claims of a payment (`state`) or an account (`balance` and `transactions`), and what is true.
 
-    state: str
-    true: str
+    None: it claims nothing.
+    """
 
-    @property
-    def text(self) -> str:
-        return f"It claims that the payment is {self.state}; it is {self.true}."
-
-    def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether the claim is what the check demands; None if the payment has changed since."""
-        wanted = claim.get("state")
-        if isinstance(wanted, Mapping):
-            return self.state != wanted.get("not")
-        return None if wanted != self.true else self.state == wanted
-
-
-@dataclass(frozen=True, slots=True)
-class AccountBelief:
-    """What the TPP claims of an account (None: nothing), and what the ledger has."""
-
-    balance: Decimal | None
-    transactions: int | None
-    true_balance: Decimal
-    true_transactions: int
+    claimed: Mapping[str, Any]
+    true: Mapping[str, Any]
 
     @property
     def text(self) -> str:
+        """The claim and the truth, in a sentence."""
+        claimed, true = self.claimed, self.true
+        if "state" in true:
+            return f"It claims that the payment is {claimed['state']}; it is {true['state']}."
         return (
-            f"It claims {self.balance} and {self.transactions} transactions; "
-            f"the account has {self.true_balance} and {self.true_transactions}."
+            f"It claims {claimed['balance']} and {claimed['transactions']} transactions; "
+            f"the account has {true['balance']} and {true['transactions']}."
         )
 
     def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether the claim is what the check demands; None if the TPP claims nothing."""
-        if "balance" in claim:
-            return None if self.balance is None else self.balance == self.true_balance
-        return None if self.transactions is None else self.transactions == self.true_transactions
+        """Whether it meets the `claim` of a check; None if the TPP claims nothing, or the payment has changed since."""
+        member, wanted = next(iter(claim.items()), ("", None))
+        claimed, true = self.claimed.get(member), self.true.get(member)
+        if isinstance(wanted, Mapping):
+            return bool(claimed != wanted.get("not"))
+        return None if claimed is None or wanted not in ("ledger", true) else bool(claimed == true)
 
 
 def state_of(status: str) -> str:
@@ -77,21 +65,20 @@ def state_of(status: str) -> str:
     return "failed" if status in ("RJCT", "CANC") else "open"
 
 
-def ask(address: str, payments: Iterable[str], accounts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """What the TPP claims of these payments and accounts, by id, and a sentence for each request that failed."""
+def ask(address: str, wanted: Mapping[str, Iterable[str]]) -> tuple[dict[str, Any], list[str]]:
+    """What the TPP claims of the payments and accounts with these ids, and a sentence for each request that failed."""
     beliefs: dict[str, Any] = {}
     problems: list[str] = []
-    wanted = [("payments", payment) for payment in payments] + [("accounts", account) for account in accounts]
-    for kind, identity in wanted:
+    for kind, identity in [(kind, one) for kind, ids in wanted.items() for one in ids]:
         try:
             claim = asked(address, kind, identity)
         except ClaimUnreadable as problem:
             problems.append(str(problem))
+            continue
+        if claim is None:
+            problems.append(f"{_place(address, kind, identity)} answered 404")
         else:
-            if claim is None:
-                problems.append(f"{_place(address, kind, identity)} answered 404")
-            else:
-                beliefs[identity] = claim
+            beliefs[identity] = claim
     return beliefs, problems
 
 

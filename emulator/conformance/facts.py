@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import lru_cache
 from hashlib import blake2b
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -69,7 +68,7 @@ class Links:
         self.ids.add(_IDS_IN_BODIES.findall(text))
 
 
-_MEMBER = re.compile(r"^(answer|body|header|query|redirect)\.")
+_MEMBER = re.compile(r"^(answer|body|header|query)\.")
 
 
 class Observation(dict[str, Any]):
@@ -107,17 +106,11 @@ class Observation(dict[str, Any]):
         self.links = links
 
     def __missing__(self, name: str) -> Any:
-        value = (FACTS.get(name) or _member_fact(name)).read(self) if self.is_request else None
+        value = None
+        if self.is_request:
+            value = FACTS[name].read(self) if name in FACTS else _part(self, name)
         self[name] = value
         return value
-
-
-def tuple_of(names: Sequence[str]) -> Callable[[Observation], tuple[Any, ...]]:
-    """A function that gives these facts of an observation."""
-    if not names:
-        return lambda _: ()
-    get: Callable[[Observation], Any] = itemgetter(*names)
-    return get if len(names) > 1 else lambda observed: (get(observed),)
 
 
 class Fact(NamedTuple):
@@ -165,23 +158,23 @@ def _member(value: Any, path: str) -> Any:
     return value
 
 
-@lru_cache(maxsize=256)
-def _member_fact(name: str) -> Fact:
-    """`answer.x`, `body.x`, `header.x`, `query.x`: a member of the request or of its answer; without a path, all."""
+def _part(observed: Observation, name: str) -> Any:
+    """`answer.x`, `body.x`, `header.x` or `query.x`: a part of the request or its answer; without `.x`, all of it."""
     place, _, path = name.partition(".")
-    if name == "answer":
-        return Fact(_answer, "")
-    if name == "query":
-        return Fact(_query, "")
-    if place == "answer":
-        return Fact(lambda observed: _member(observed["answer"], path), "")
-    if place == "body":
-        return Fact(lambda observed: _member(_json(observed.exchange.request.body), path), "")
     if place == "header":
-        return _header(path.lower(), "")
-    if place == "query":
-        return Fact(lambda observed: observed["query"].get(path), "")
-    return Fact(lambda _: None, "")
+        return observed.sent.get(path.lower())
+    if place not in _WHOLE:
+        return None
+    if not path:
+        return _WHOLE[place](observed)
+    return observed["query"].get(path) if place == "query" else _member(observed[place], path)
+
+
+_WHOLE: Mapping[str, Callable[[Observation], Any]] = {
+    "answer": _answer,
+    "body": lambda observed: _json(observed.exchange.request.body),
+    "query": _query,
+}
 
 
 def _codes(observed: Observation) -> tuple[str, ...]:
@@ -297,14 +290,10 @@ def _sca(observed: Observation) -> str | None:
     return href.rpartition("/")[2] if isinstance(href, str) else None
 
 
-def _lost(observed: Observation) -> bool:
+def _disconnected(observed: Observation) -> str | None:
+    """Whether the connection was closed `before` or `after` the bank acted, instead of an answer."""
     response = observed.exchange.response
-    return response is not None and response.delivery.disconnect is not None
-
-
-def _answer_lost(observed: Observation) -> bool:
-    response = observed.exchange.response
-    return response is not None and response.delivery.disconnect == "after"
+    return None if response is None else response.delivery.disconnect
 
 
 def _linked(observed: Observation) -> bool | None:
@@ -365,8 +354,13 @@ FACTS: dict[str, Fact] = {
     "status": Fact(lambda observed: observed.exchange.status, "the HTTP status of the answer"),
     "code": Fact(_codes, "the error codes of the answer"),
     "rule": Fact(lambda observed: tuple(observed.exchange.rules), "the scripted rules that acted"),
-    "lost": Fact(_lost, "whether the connection was closed instead of an answer"),
-    "answerLost": Fact(_answer_lost, "whether it was closed after the bank had processed the request"),
+    "lost": Fact(
+        lambda observed: _disconnected(observed) is not None, "whether the connection was closed instead of an answer"
+    ),
+    "answerLost": Fact(
+        lambda observed: _disconnected(observed) == "after",
+        "whether it was closed after the bank had processed the request",
+    ),
     "signature": Fact(_signature, "valid, missing, unlisted, digest, date or wrong"),
     "digest": Fact(_digest, "match, mismatch or missing, where the operation needs one"),
     "skew": Fact(_skew, "seconds between Date and real time"),

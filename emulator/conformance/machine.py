@@ -23,13 +23,14 @@ advance it by a day between two requests of the same second.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
-from emulator.conformance.check import AT_ONCE, Check, Clause, ClauseTests
-from emulator.conformance.facts import Observation, tuple_of
+from emulator.conformance.check import AT_ONCE, Check, Clause, Tests, holds, tests_of
+from emulator.conformance.claims import Belief
+from emulator.conformance.facts import Observation
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
@@ -112,24 +113,13 @@ def evidence(observed: Observation) -> Evidence:
     return replace(brief, headers=tuple(request.headers), body=body)
 
 
-class Belief(Protocol):
-    """What the TPP claims about one payment or account (`claims.py`)."""
-
-    @property
-    def text(self) -> str:
-        """The claim and the truth, in a sentence."""
-
-    def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether it meets the `claim` of a check; None if that cannot be decided."""
-
-
 @dataclass(slots=True, eq=False)
 class _Occasion:
     """An open occasion: when it arose, the facts to compare, and what was observed since."""
 
     shown: Outline
     opened: Moment
-    compared: tuple[Any, ...]
+    compared: Mapping[str, Any]
     times: deque[Moment] | None = None
     count: int = 0
 
@@ -137,56 +127,60 @@ class _Occasion:
 class Machine:
     """The state machine of one clause, for one bank. An occasion is of one TPP, and has the facts `by`."""
 
-    def __init__(self, check: Check, clause: Clause, tests: ClauseTests, record: Record) -> None:
+    def __init__(self, check: Check, clause: Clause, record: Record) -> None:
         self.check = check
         self.clause = clause
         self.record = record
         self.word = clause.word
         self.at_once = self.word in AT_ONCE
-        self.seen, self.ends, self.concerns, self.wants = tests
-        self.key = tuple_of(["tpp", *clause.by])
-        self.compared = tuple_of([*clause.same, *clause.differ])
-        self.differ = len(clause.same)
-        self.limit = clause.at_most if clause.at_most is not None else 0
+        self.seen = tests_of(check.seen if clause.seen is None else clause.seen)
+        self.ends = [tests_of(match) for match in clause.until]
+        self.concerns = tests_of(clause.of)
+        self.wants = [row for row in tests_of(clause.wants) if not (self.at_once and row[0] == "event")]
+        self.compared = (*clause.same, *clause.differ)
+        self.by = ("tpp", *clause.by)
+        self.limit = clause.at_most or 0
         self.window = clause.within.total_seconds() if isinstance(clause.within, timedelta) else None
         self.real = clause.clock == "real"
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
-    def may_close(self, observed: Observation) -> bool:
-        """Whether observations like this one (`MatchTest.may_fit`) may decide an occasion."""
+    @property
+    def deciding(self) -> Sequence[Tests]:
+        """The tests of observations that may decide an open occasion."""
         if self.at_once or self.word == "claim":
-            return False
-        deciding = [*self.ends, self.concerns]
-        if self.word == "never" and self.wants is not None:
-            deciding.append(self.wants)
-        return any(matcher.may_fit(observed) for matcher in deciding)
+            return ()
+        return [*self.ends, self.concerns, *([self.wants] if self.word == "never" else ())]
+
+    def _key(self, observed: Observation) -> tuple[Any, ...]:
+        return tuple(map(observed.__getitem__, self.by))
 
     def decide(self, observed: Observation) -> None:
         """Close the open occasion that an observation concerns, if it decides it."""
-        key = self.key(observed)
+        key = self._key(observed)
         for end in self.ends:
-            if end.fits(observed):
+            if holds(end, observed):
                 self._end(key)
                 return
         occasion = self.open.get(key)
         if occasion is None:
             return
-        word, wants = self.word, self.wants
-        concerned = self.concerns.fits(observed)
-        wanted = (concerned or word == "never") and wants is not None and wants.fits(observed)
+        word = self.word
+        concerned = holds(self.concerns, observed)
+        wanted = (concerned or word == "never") and holds(self.wants, observed)
         if not (concerned or wanted):
             return
         now = observed.at, observed.received
         if word == "at_most":
             self._count(key, occasion, observed, now)
         elif self._is_late(occasion, now):
-            self._expire(key, occasion)
+            self._expire(key)
         else:
-            matched = wanted and self._compare(occasion.compared, self.compared(observed))
+            matched = wanted and self._compare(occasion.compared, observed)
             if matched == (word == "never"):
-                self._fail(key, occasion, observed)
+                self._fail(key, observed)
             elif word == "next":
-                self._close(key, passed=True)
+                del self.open[key]
+                self.record.passed += 1
             elif word == "each":
                 occasion.count += 1
 
@@ -201,28 +195,27 @@ class Machine:
 
     def _end(self, facts: tuple[Any, ...]) -> None:
         """Close the occasions of a TPP that agree with the known `facts` of an observation."""
-        for key, occasion in list(self.open.items()):
+        for key in list(self.open):
             if all(fact is None or fact == value for value, fact in zip(key, facts, strict=True)):
-                self._lapse(key, occasion)
+                self._lapse(key)
 
-    def _lapse(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
+    def _lapse(self, key: tuple[Any, ...]) -> None:
         """Close an occasion that nothing has failed; it is passed if anything has decided it."""
-        self._close(key, passed=self._holds(occasion))
+        self.record.passed += self._holds(self.open.pop(key))
 
     def _holds(self, occasion: _Occasion) -> bool:
         """Whether an occasion that nothing has failed is passed, and not undecided."""
         return occasion.count > 0 if self.word == "each" else self.word != "next"
 
-    def judge(self, observed: Observation) -> None:
-        """Count an occasion that is decided at once."""
-        if self.wants is not None and self.wants.fits(observed):
-            self.record.passed += 1
-        else:
-            self.record.fail(lambda: Failure(self._text, evidence(observed)))
-
     def occur(self, observed: Observation) -> None:
-        """Open an occasion; one that is open lasts longer, if only its end would pass it."""
-        key = self.key(observed)
+        """Decide an occasion at once or open it; one that is open lasts longer, if only its end would pass it."""
+        if self.at_once:
+            if holds(self.wants, observed):
+                self.record.passed += 1
+            else:
+                self.record.fail(lambda: Failure(self._text, evidence(observed)))
+            return
+        key = self._key(observed)
         if None in key[1:]:
             return
         now = observed.at, observed.received
@@ -233,52 +226,47 @@ class Machine:
             if not self._is_late(known, now):
                 known.opened = known.opened if self.word == "next" else now
                 return
-            self._expire(key, known)
-        occasion = _Occasion(outline(observed), now, self.compared(observed))
+            self._expire(key)
+        compared = {name: observed[name] for name in self.compared}
+        occasion = _Occasion(outline(observed), now, compared)
         if self.window is not None and self.word == "at_most":
-            occasion.times = deque((now,) if self.concerns.fits(observed) else ())
+            occasion.times = deque((now,) if holds(self.concerns, observed) else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
-            oldest = next(iter(self.open))
-            self._lapse(oldest, self.open[oldest])
+            self._lapse(next(iter(self.open)))
 
     def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: Moment) -> None:
         times = occasion.times
         if self.window is None or times is None:
             occasion.count += 1
             if occasion.count > self.limit:
-                self._fail(key, occasion, observed)
+                self._fail(key, observed)
             return
         while times and self._passed(times[0], now) >= self.window:
             times.popleft()
         times.append(now)
         if len(times) > self.limit:
-            self._fail(key, occasion, observed)
+            self._fail(key, observed)
 
-    def _compare(self, then: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
+    def _compare(self, then: Mapping[str, Any], now: Observation) -> bool:
         """Whether the facts `same` are equal to those of the occasion, and a fact `differ`, known in both, is not."""
-        cut = self.differ
-        if then == now:
-            return len(then) == cut
-        if then[:cut] != now[:cut]:
+        if any(then[name] != now[name] for name in self.clause.same):
             return False
-        others = zip(then[cut:], now[cut:], strict=True)
-        return len(then) == cut or any(None not in pair and pair[0] != pair[1] for pair in others)
+        differ = [(then[name], now[name]) for name in self.clause.differ]
+        return not differ or any(None not in pair and pair[0] != pair[1] for pair in differ)
 
-    def _close(self, key: tuple[Any, ...], *, passed: bool) -> None:
-        del self.open[key]
-        self.record.passed += passed
-
-    def _expire(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
+    def _expire(self, key: tuple[Any, ...]) -> None:
+        """Close an occasion whose window has passed."""
         if self.word == "next":
-            del self.open[key]
-            self.record.fail(lambda: Failure(self._text, brief_evidence(occasion.shown)))
+            self._fail(key)
         else:
-            self._lapse(key, occasion)
+            self._lapse(key)
 
-    def _fail(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation) -> None:
-        del self.open[key]
-        self.record.fail(lambda: Failure(self._text, brief_evidence(occasion.shown), evidence(observed)))
+    def _fail(self, key: tuple[Any, ...], instead: Observation | None = None) -> None:
+        shown = self.open.pop(key).shown
+        self.record.fail(
+            lambda: Failure(self._text, brief_evidence(shown), None if instead is None else evidence(instead))
+        )
 
     @property
     def _text(self) -> str:

@@ -25,10 +25,11 @@ from emulator.conformance import END_OF_PAGE, PAGES
 if TYPE_CHECKING:
     from emulator.api.service import BankService
     from emulator.conformance.auditor import Auditor
-    from emulator.conformance.machine import Belief
+    from emulator.conformance.claims import Belief
 
 MOST_QUEUED = 8192  # observations
 MOST_BYTES = 32 * 1024 * 1024  # of their bodies
+WINDOW = timedelta(days=90)  # that a list of transactions goes back
 MOST_STATUSES = 20_000  # payments whose last status is kept
 
 Change = tuple[str, str | None, str, dict[str, Any]]
@@ -148,9 +149,9 @@ class Conformance:
             payment = target if self._bank.documents.exists(PAYMENT, target) else None
             self._add(("notification", event["tpp"], event["at"], {"payment": payment}))
 
-    def _add(self, seen: Exchange | Change, size: int = 0, received: float | None = None) -> None:
-        """Have an observation judged; `received`: real time, None: now."""
-        self._queue.append((seen, self.clock() if received is None else received, size))
+    def _add(self, seen: Exchange | Change, size: int = 0) -> None:
+        """Have an observation judged."""
+        self._queue.append((seen, self.clock(), size))
         self._bytes += size
         if len(self._queue) > MOST_QUEUED or self._bytes > MOST_BYTES:
             self.judge_some(2)
@@ -210,24 +211,18 @@ class Conformance:
 
     def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
         """Record the claims of the TPP, by the id of a payment or account; other ids are ignored."""
-        from emulator.conformance.claims import AccountBelief, PaymentBelief, decimal, state_of
+        from emulator.conformance.claims import Belief, decimal, state_of
 
         for identity, belief in beliefs.items():
             payment = self._bank.documents.get(PAYMENT, identity)
+            account = self._bank.documents.get(ACCOUNT, resource_shown_as(self._bank, identity))
             if payment is not None:
-                self._beliefs[identity] = PaymentBelief(str(belief.get("state")), state_of(payment["status"]))
-            elif (account := self._bank.documents.get(ACCOUNT, resource_shown_as(self._bank, identity))) is not None:
-                self._beliefs[identity] = AccountBelief(
-                    decimal(belief.get("balance")),
-                    belief.get("transactions"),
-                    Decimal(account["booked"]),
-                    self._booked(account["id"]),
-                )
-
-    def _booked(self, account: str) -> int:
-        """How many booked transactions an account shows in the last 90 days, as a list does."""
-        since = (oslo_date(self._bank.clock.now()) - timedelta(days=90)).isoformat()
-        return self._bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
+                true: dict[str, Any] = {"state": state_of(payment["status"])}
+                self._beliefs[identity] = Belief({"state": str(belief.get("state"))}, true)
+            elif account is not None:
+                true = {"balance": Decimal(account["booked"]), "transactions": booked(self._bank, account["id"])}
+                claimed = {"balance": decimal(belief.get("balance")), "transactions": belief.get("transactions")}
+                self._beliefs[identity] = Belief(claimed, true)
 
     def report(self) -> dict[str, Any]:
         """The report (`GET /_emulator/conformance`)."""
@@ -236,6 +231,12 @@ class Conformance:
         auditor = self._judge()
         now = self._bank.clock.now().timestamp()
         return report(auditor.checks, auditor.verdicts(now, self.clock(), beliefs=self._beliefs))
+
+
+def booked(bank: Bank, account: str) -> int:
+    """How many booked transactions an account has in the last 90 days, as a list shows them."""
+    since = (oslo_date(bank.clock.now()) - WINDOW).isoformat()
+    return bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
 
 
 def conformance_of(service: BankService) -> Conformance:

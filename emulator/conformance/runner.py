@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,10 +21,10 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from emulator.bank.threads import aside
 from emulator.conformance import claims, program
-from emulator.conformance.check import Check, Reaction, matches
+from emulator.conformance.check import Check, Reaction, holds, tests_of
 from emulator.conformance.program import RunFailed
 from emulator.conformance.report import report
-from emulator.scenario.transport import Running, TransportFailed
+from emulator.scenario.transport import Running, TransportFailed, asked
 
 POLL_INTERVAL = 0.02  # seconds
 MOST_DAYS = 80  # before today, on which an arm adds transactions: a list shows 90 days
@@ -69,12 +70,9 @@ def control_of(base: str, *, token: str | None = None, ca: str | None = None) ->
 
     def ask(method: str, path: str, body: Any = None) -> Any:
         try:
-            answer = bank.control(method, path, body)
+            return asked(bank, method, path, body)
         except TransportFailed as failed:
             raise RunFailed(str(failed)) from None
-        if answer.lost or answer.status >= 400:
-            raise RunFailed(f"{method} /_emulator{path} answered {answer.status or 'nothing'}: {answer.refusal()}")
-        return answer.json()
 
     return ask
 
@@ -129,7 +127,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
         arm(check, bank)
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             files = program.credentials(Path(folder), answer["tpp"]["certificate"], answer["tpp"]["key"])
-            person, other = persons_of(bank, check.arm.context)
+            person, other, debtor = persons_of(bank("GET", "/people")["people"], check.arm.context)
             environment = {
                 "BANK_URL": answer["baseUrl"],
                 "BANK_CHECK": check.check,
@@ -137,7 +135,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
                 **files,
                 "BANK_CONTEXT": check.arm.context,
                 "BANK_NATIONAL_ID": person,
-                "BANK_DEBTOR": debtor_of(bank, person),
+                "BANK_DEBTOR": debtor,
             }
             customer = SimulatedCustomer(check, bank, answer["tpp"]["tppId"], person, other)
             problems = _drive(check, plan, environment, customer)
@@ -152,7 +150,7 @@ def arm(check: Check, bank: BankControl) -> None:
     for rule in reversed(check.arm.rules):
         bank("POST", "/rules", rule)
     if check.arm.transactions:
-        account = debtor_of(bank, persons_of(bank, check.arm.context)[0])
+        *_, account = persons_of(bank("GET", "/people")["people"], check.arm.context)
         added = []
         for number, first in enumerate(range(0, check.arm.transactions, MOST_DAYS), start=1):
             amounts = [f"{number}.00", f"-{number}.00"] * (MOST_DAYS // 2)
@@ -162,24 +160,18 @@ def arm(check: Check, bank: BankControl) -> None:
         bank("POST", "/scenario", {"scenario": "more-transactions", "start": start})
 
 
-def persons_of(bank: BankControl, context: str) -> tuple[str, str]:
-    """The identity numbers of the customer of a run, and of somebody else."""
-    people = bank("GET", "/people")["people"]
+def persons_of(people: Sequence[Mapping[str, Any]], context: str) -> tuple[str, str, str]:
+    """The identity numbers of the customer of a run and of somebody else, and the IBAN that the customer pays from."""
     corporate = [person for person in people if person["agreements"]]
     private = [person for person in people if person["accounts"] and not person["agreements"]]
-    chosen = corporate if context == "CORPORATE" else private
-    if not chosen:
+    chosen = next(iter(corporate if context == "CORPORATE" else private), None)
+    if chosen is None:
         raise RunFailed(f"the bank has no person for the context {context}")
-    others = [person for person in people if person["nationalId"] != chosen[0]["nationalId"]]
+    others = [person["nationalId"] for person in people if person is not chosen]
     if not others:
         raise RunFailed("the bank has one person, and the checks need somebody else too")
-    return chosen[0]["nationalId"], others[0]["nationalId"]
-
-
-def debtor_of(bank: BankControl, person: str) -> str:
-    """The IBAN of an account that the customer can pay from."""
-    known = next(entry for entry in bank("GET", "/people")["people"] if entry["nationalId"] == person)
-    return next((str(account["iban"]) for account in known["accounts"]), "")
+    debtor = next((account["iban"] for account in chosen["accounts"]), "")
+    return chosen["nationalId"], others[0], debtor
 
 
 def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer) -> list[str]:
@@ -294,8 +286,8 @@ class SimulatedCustomer:
             wanted = {name: value for name, value in step.after.items() if name != "event"}
             if not self._left[number]:
                 continue
-            known = facts(wanted)
-            if matches(step.after, known):
+            known = defaultdict(lambda: None, {"event": "request", **facts(wanted)})
+            if holds(tests_of(step.after), known):
                 self._left[number] -= 1
                 self._take(step)
 
@@ -321,8 +313,7 @@ class SimulatedCustomer:
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
     if plan.claims is not None:
-        questions = bank("GET", "/conformance/claims")
-        beliefs, unanswered = claims.ask(plan.claims, questions["payments"], questions["accounts"])
+        beliefs, unanswered = claims.ask(plan.claims, bank("GET", "/conformance/claims"))
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered
     shown = bank("GET", "/conformance")

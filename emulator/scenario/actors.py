@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +18,9 @@ from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
-from emulator.scenario.transport import ReceivedAnswer, Transport
+from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed, asked
 from emulator.scenario.values import Context, either
+from emulator.scenario.variables import leaves
 
 # The prefix keeps the certificates of stories apart from those of the user.
 STORED_AS = "story-"
@@ -48,7 +48,6 @@ class NewTpp(Model):
     flaw: Omittable[Annotated[str, one_of("flaw", FLAWS)]] = None
 
 
-DEFAULT_TPP = NewTpp(name="demo")
 if TYPE_CHECKING:
     NamedTpp = str | NewTpp
 else:
@@ -69,53 +68,36 @@ class As(Model):
     accounts: Omittable[list[Text]] = Field(None, description="The accounts to share: iban, bban or resourceId.")
     session: bool = Field(True, description="false: the TPP does not know the customer yet.")
 
+    @property
+    def described(self) -> NewTpp:
+        """The TPP as the story has described it, if it has."""
+        return self.tpp if isinstance(self.tpp, NewTpp) else NewTpp(name=self.tpp or "demo")
 
-@dataclass(frozen=True, slots=True)
-class Persona:
-    """Who acts. Without `national_id` it is the owner of the account in the request.
+    def over(self, base: As, described: dict[str, NewTpp]) -> As:
+        """Who acts by these members, else by those of `base`.
 
-    `session` False: the TPP does not know the customer yet.
-    """
+        `described`: the TPPs that the story has described so far; a name alone means the last one of that name.
+        """
+        changes: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        if isinstance(self.tpp, NewTpp):
+            described[self.tpp.name] = self.tpp
+        elif self.tpp is not None:
+            changes["tpp"] = described.get(self.tpp, self.tpp)
+        if self.national_id is not None:
+            # Another person has another context: that of the story does not apply to it.
+            changes = {"context": None, "agreement": None, "accounts": None, **changes}
+        return base.model_copy(update=changes)
 
-    tpp: NewTpp = DEFAULT_TPP
-    national_id: str | None = None
-    context: str | None = None
-    agreement: str | None = None
-    accounts: tuple[str, ...] | None = None
-    session: bool = True
-
-    def filled(self, fill: Callable[[Any], Any]) -> Persona:
-        """The persona with the `${names}` in it replaced by `fill`, as an earlier step may have saved them."""
+    def filled(self, fill: Callable[[Any], Any]) -> As:
+        """The same with the `${names}` in it replaced by `fill`, as an earlier step may have saved them."""
         texts = {"national_id": self.national_id, "agreement": self.agreement}
         changes: dict[str, Any] = {name: str(fill(text)) for name, text in texts.items() if text is not None}
         if self.accounts is not None:
-            changes["accounts"] = tuple(str(fill(name)) for name in self.accounts)
-        return replace(self, **changes)
-
-
-def acting(form: As, base: Persona, described: dict[str, NewTpp]) -> Persona:
-    """The persona of `as`, over that of the story.
-
-    `described`: the TPPs that the story has described so far; a name alone means the last one of that name.
-    """
-    changes: dict[str, Any] = {name: getattr(form, name) for name in form.model_fields_set}
-    if form.accounts is not None:
-        changes["accounts"] = tuple(form.accounts)
-    if isinstance(form.tpp, NewTpp):
-        described[form.tpp.name] = form.tpp
-    elif form.tpp is not None:
-        changes["tpp"] = described.get(form.tpp) or NewTpp(name=form.tpp)
-    if form.national_id is not None:
-        # Another person has another context: that of the story does not apply to it.
-        changes = {"context": None, "agreement": None, "accounts": None, **changes}
-    return replace(base, **changes)
+            changes["accounts"] = [str(fill(name)) for name in self.accounts]
+        return self.model_copy(update=changes)
 
 
 IDENTIFIER = "PSDNO-SBX-"
-
-
-class ActorFailed(Exception):
-    """An actor of the story cannot act; the argument is a sentence."""
 
 
 class Actors:
@@ -129,13 +111,7 @@ class Actors:
 
     def today(self) -> date:
         """The Oslo date of bank time."""
-        return oslo_date(datetime.fromisoformat(self._ask("GET", "/clock")["now"]))
-
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        answer = self.transport.control(method, path, body)
-        if answer.lost or answer.status >= 400:
-            raise ActorFailed(f"{method} /_emulator{path} answered {answer.status}: {answer.refusal()}")
-        return answer.json()
+        return oslo_date(datetime.fromisoformat(asked(self.transport, "GET", "/clock")["now"]))
 
     def _identity(self, wanted: NewTpp) -> tuple[Identity, str]:
         """The identity of a TPP of the story, and its tppId; a certificate is issued at the first use."""
@@ -150,20 +126,20 @@ class Actors:
             }
             if wanted.flaw is not None:
                 body["flaw"] = wanted.flaw
-            issued = self._ask("POST", "/tpps", body)
+            issued = asked(self.transport, "POST", "/tpps", body)
             certificate = load_pem_x509_certificate(issued["certificate"].encode())
             # Identity.from_pem would verify the key, which takes as long as making one did.
             identity = Identity.of(Credentials(wanted.name, certificate, issued["key"].encode()))
             self._identities[key] = (identity, issued["tppId"])
         return self._identities[key]
 
-    def person(self, persona: Persona, *clues: Any) -> str | None:
+    def person(self, persona: As, *clues: Any) -> str | None:
         """The customer of a request: that of `persona`, else the owner of an account in `clues`, else the last one."""
         if persona.national_id is not None:
             self._person = persona.national_id
             return self._person
-        people = self._ask("GET", "/people?limit=1000000")["people"][::-1]
-        named = set(_texts(clues))
+        people = asked(self.transport, "GET", "/people?limit=1000000")["people"][::-1]
+        named = set(_texts([*clues]))
         for person in people:
             if any(named & {account["id"], account["iban"], account["bban"]} for account in person["accounts"]):
                 self._person = person["nationalId"]
@@ -175,9 +151,9 @@ class Actors:
             self._person = holders[0]["nationalId"] if holders else None
         return self._person
 
-    def actor(self, persona: Persona, person: str | None) -> Tpp:
+    def actor(self, persona: As, person: str | None) -> Tpp:
         """The TPP with PSU-ID, session and agreement of a person; a session is created at the first use."""
-        key = (persona.tpp.model_dump_json(), person, persona.context, persona.agreement)
+        key = (persona.described.model_dump_json(), person, persona.context, persona.agreement)
         if key not in self._actors:
             tpp = self.without_customer(persona)
             tpp.psu_context = persona.context
@@ -186,20 +162,20 @@ class Actors:
                 self._seed(tpp, persona, person)
         return self._actors[key]
 
-    def without_customer(self, persona: Persona) -> Tpp:
+    def without_customer(self, persona: As) -> Tpp:
         """The TPP without a customer, for operations that need none."""
-        return Tpp(self.transport.base, self._identity(persona.tpp)[0])
+        return Tpp(self.transport.base, self._identity(persona.described)[0])
 
-    def _seed(self, tpp: Tpp, persona: Persona, person: str) -> None:
+    def _seed(self, tpp: Tpp, persona: As, person: str) -> None:
         wished = {
-            "tpp": self._identity(persona.tpp)[1],
+            "tpp": self._identity(persona.described)[1],
             "nationalId": person,
             "context": persona.context,
             "agreement": persona.agreement,
-            "accounts": None if persona.accounts is None else list(persona.accounts),
+            "accounts": persona.accounts,
         }
         body = {name: value for name, value in wished.items() if value is not None}
-        tpp.use_session(self._ask("POST", "/sessions", body))
+        tpp.use_session(asked(self.transport, "POST", "/sessions", body))
 
     def send(self, prepare: Callable[[], Prepared]) -> ReceivedAnswer:
         """Sign and send a request of a TPP."""
@@ -207,13 +183,12 @@ class Actors:
             prepared = prepare()
             check_sendable(prepared.method, prepared.target, prepared.headers)
         except (ValueError, TypeError) as error:
-            raise ActorFailed(f"The request cannot be sent: {error}.") from None
+            raise TransportFailed(f"The request cannot be sent: {error}.") from None
         return self.transport.send(prepared)
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: Any) -> Iterator[str]:
     """Every string in a value, and the segments of each string that is a path."""
-    if isinstance(value, str):
-        return [value, *value.partition("?")[0].split("/")]
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return [text for entry in inner for text in _texts(entry)]
+    for _, text in leaves(value):
+        if isinstance(text, str):
+            yield from (text, *text.partition("?")[0].split("/"))

@@ -159,6 +159,7 @@ SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {
     "tpp": Facts._tpps,
     "psu": Facts._persons,
     "context": Facts._context,
+    "body": lambda facts: (facts.body,),
     "status": Facts._answered,
 }
 

@@ -129,18 +129,12 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
     )
 
 
-def too_large(value: Any, path: Path = ()) -> Iterator[Problem]:
+def too_large(value: Any) -> Iterator[Problem]:
     """A problem for each number that cannot be stored."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from too_large(inner, (*path, name))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from too_large(inner, (*path, index))
-    elif isinstance(value, float | int) and not isinstance(value, bool):
-        if isinstance(value, int) and not LEAST <= value <= MOST:
+    for path, number in variables.leaves(value):
+        if isinstance(number, int) and not isinstance(number, bool) and not LEAST <= number <= MOST:
             yield Problem(path, f"Whole numbers are from {LEAST} to {MOST}; what is text stands in quotes.")
-        elif not math.isfinite(value):
+        elif isinstance(number, float) and not math.isfinite(number):
             yield Problem(path, "This number is too large.")
 
 

@@ -35,6 +35,7 @@ from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.facts import SINGLE, Facts, Place
 from emulator.scenario.values import CONTEXTS, METHODS
+from emulator.scenario.variables import leaves
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
 KNOWN: Mapping[str, Collection[str]] = {
@@ -67,14 +68,14 @@ class Matcher:
         return True
 
 
-def _anchors(name: str, condition: Condition, place: Place) -> Iterator[tuple[Place, frozenset[Constant]]]:
+def _anchors(condition: Condition, place: Place) -> Iterator[tuple[Place, frozenset[Constant]]]:
     """The places, at or below `place`, where a condition requires constants."""
     constants = conditions.constants(condition)
     if constants is not None:
         yield place, constants
-    elif isinstance(condition, Members) and name == "body":
+    elif isinstance(condition, Members) and place[0] == "body":
         for member, inner in condition.members:
-            yield from _anchors(name, inner, (*place, member))
+            yield from _anchors(inner, (*place, member))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +134,11 @@ def is_person(stated: Any) -> bool:
 
 def _nulls(stated: Any, path: Path) -> Iterator[Path]:
     """The places of null in a condition."""
-    if isinstance(stated, Operators):
-        stated = {} if stated.in_ is None else {"in": stated.in_}
-    if stated is None:
-        yield path
-    elif isinstance(stated, dict | list):
-        for part, inner in stated.items() if isinstance(stated, dict) else enumerate(stated):
-            yield from _nulls(inner, (*path, part))
+    for place, value in leaves(stated, path):
+        if isinstance(value, Operators) and value.in_ is not None:
+            yield from _nulls(value.in_, (*place, "in"))
+        elif value is None:
+            yield place
 
 
 _NUMBER = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z*]+|[0-9*]+", re.ASCII)  # of an account, perhaps with `*`
@@ -212,26 +211,25 @@ class When(Model):
 
     @cached_property
     def matcher(self) -> Matcher:
-        pairs: list[tuple[_Values, Condition]] = []
-        anchors: list[tuple[Place, frozenset[Constant]]] = []
-        for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
-            stated = getattr(self, name)
-            if name in SINGLE:
-                stated = _SPELLED[name](stated) if name in _SPELLED else stated
-                pairs.append((SINGLE[name], compiled(stated)))
-                anchors += _anchors(name, pairs[-1][1], (name,))
-            elif name == "body":
-                pairs.append((lambda facts: (facts.body,), compiled(stated)))
-                anchors += _anchors(name, pairs[-1][1], (name,))
-            else:
-                by_name = Facts.header if name == "headers" else Facts.query
-                for inner, value in stated.items():
-                    spelled = _spelled(inner.lower(), value) if name == "headers" else value
-                    pairs.append((_named(by_name, inner), compiled(spelled)))
-                    anchors += _anchors(name, pairs[-1][1], (name, inner))
+        placed = list(self._placed())
+        anchors = [one for place, _, condition in placed for one in _anchors(condition, place)]
         selective = [anchor for anchor in anchors if anchor[0][0] in _SELECTIVE]
         anchor = min(selective, key=lambda anchor: _SELECTIVE.index(anchor[0][0]), default=None)
-        return Matcher(tuple(pairs), anchor)
+        return Matcher(tuple((values, condition) for _, values, condition in placed), anchor)
+
+    def _placed(self) -> Iterator[tuple[Place, _Values, Condition]]:
+        """Each condition with its place, and the values of a request there."""
+        for name in type(self).model_fields:
+            stated = getattr(self, name)
+            if name not in self.model_fields_set:
+                continue
+            if name in SINGLE:
+                yield (name,), SINGLE[name], compiled(_SPELLED[name](stated) if name in _SPELLED else stated)
+                continue
+            by_name = Facts.header if name == "headers" else Facts.query
+            for inner, value in stated.items():
+                spelled = _spelled(inner.lower(), value) if name == "headers" else value
+                yield (name, inner), _named(by_name, inner), compiled(spelled)
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:

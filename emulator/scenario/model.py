@@ -18,7 +18,7 @@ from emulator.bank import fixtures
 from emulator.bank.conditions import NAMED, Scalar
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, filled, json_schema, matching, refuse, union
-from emulator.scenario.actors import As, NewTpp, Persona, acting
+from emulator.scenario.actors import As, NewTpp
 from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
 from emulator.scenario.steps import Scene, Step, step_kinds
@@ -144,9 +144,10 @@ else:
 def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody: As | None) -> tuple[Scene, ...]:
     """The steps ready to play; `stated`: their source; `everybody`: `as` of the story."""
     described: dict[str, NewTpp] = {}
-    base = Persona() if everybody is None else acting(everybody, Persona(), described)
+    nobody = As.model_validate({})
+    base = nobody if everybody is None else everybody.over(nobody, described)
     ready = []
     for step, source in zip(steps, stated, strict=True):
-        persona = base if step.as_ is None else acting(step.as_, base, described)
+        persona = base if step.as_ is None else step.as_.over(base, described)
         ready.append(Scene(step, f"{step.word} {source[step.word]}", persona, source.get("expect")))
     return tuple(ready)

@@ -63,47 +63,20 @@ WORK = {
         "/v1/signing-baskets*",
     ]
 }
-CHANGES = {"in": ["POST", "DELETE"]}
+UNAVAILABLE = {"status": 503, "text": "The bank is unavailable for a moment.", "headers": {"Retry-After": "1"}}
 
+_ROUGH: Sequence[tuple[str, float, Mapping[str, Any], Mapping[str, Any]]] = (
+    ("lost answer", 0.03, {"disconnect": "after"}, {"method": {"in": ["POST", "DELETE"]}}),
+    ("lost request", 0.01, {"disconnect": "before"}, {}),
+    ("unavailable", 0.02, {"answer": UNAVAILABLE}, {}),
+    ("slow answer", 0.05, {"delay": {"min": "500ms", "max": "3s"}}, {}),
+    ("slow SCA", 0.2, {"sca": {"slow": "3s"}}, {}),
+)
 WEATHER: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "calm": (),
-    "rough": (
-        {
-            "name": "weather: lost answer",
-            "when": {"method": CHANGES, "path": WORK},
-            "times": {"chance": 0.03},
-            "then": {"disconnect": "after"},
-        },
-        {
-            "name": "weather: lost request",
-            "when": {"path": WORK},
-            "times": {"chance": 0.01},
-            "then": {"disconnect": "before"},
-        },
-        {
-            "name": "weather: unavailable",
-            "when": {"path": WORK},
-            "times": {"chance": 0.02},
-            "then": {
-                "answer": {
-                    "status": 503,
-                    "text": "The bank is unavailable for a moment.",
-                    "headers": {"Retry-After": "1"},
-                }
-            },
-        },
-        {
-            "name": "weather: slow answer",
-            "when": {"path": WORK},
-            "times": {"chance": 0.05},
-            "then": {"delay": {"min": "500ms", "max": "3s"}},
-        },
-        {
-            "name": "weather: slow SCA",
-            "when": {"path": WORK},
-            "times": {"chance": 0.2},
-            "then": {"sca": {"slow": "3s"}},
-        },
+    "rough": tuple(
+        {"name": f"weather: {name}", "when": {**when, "path": WORK}, "times": {"chance": chance}, "then": then}
+        for name, chance, then, when in _ROUGH
     ),
 }
 
@@ -226,6 +199,12 @@ class _OperationRules:
             for constant in by_constant if constants is None else constants:
                 numbers.update(by_constant.get(constant, ()))
         return [self._rules[number] for number in sorted(numbers)]
+
+
+def _count(rules: Iterable[_ActiveRule], counters: Mapping[str, Sequence[int]]) -> None:
+    """Set the counters of rules, to zero where there are none."""
+    for active in rules:
+        active.matched, active.acted = counters.get(active.serial, (0, 0))
 
 
 class RuleSet:
@@ -381,8 +360,7 @@ class RuleSet:
 
     def count_from(self, counters: Mapping[str, Sequence[int]]) -> None:
         """Continue from `counters` of another process."""
-        for active in self.rules:
-            active.matched, active.acted = counters.get(active.serial, (0, 0))
+        _count(self.rules, counters)
 
     def add(self, rules: Iterable[AddedRule]) -> None:
         """Append rules behind the others, ahead of those of the setting `weather`, with counters at zero."""
@@ -392,18 +370,9 @@ class RuleSet:
 
     def restart(self) -> None:
         """Set the counters of every rule to zero, in the transaction that restores a snapshot."""
-        stored, before = self._stored, self._weather
-
-        def undo() -> None:
-            self._weather = before
-            self._known.update((active.serial, active) for active in stored)
-            self._set(stored)
-
-        self._bank.documents.undoing(undo)
-        fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self._stored)]
-        self._weather = (before[0], self._weather_rules(before[0]))
-        self._known.update((active.serial, active) for active in fresh)
-        self._set(fresh)
+        before = self.rules, self.counters()
+        self._bank.documents.undoing(lambda: _count(*before))
+        _count(self.rules, {})
 
     def remove(self, name: str) -> bool:
         """Remove the rules of this name; whether there was one."""

@@ -24,7 +24,7 @@ TIMEOUT = 3700.0  # seconds: a scripted delay lasts at most an hour
 
 
 class TransportFailed(Exception):
-    """The bank cannot be reached, or the request cannot be sent; the argument is a sentence."""
+    """The bank cannot be reached, the request cannot be sent, or is refused; the argument is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,15 @@ class Transport(Protocol):
 
     def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         """Send a request to the control interface; `path` follows /_emulator and starts with a slash."""
+
+
+def asked(bank: Transport, method: str, path: str, body: Any = None) -> Any:
+    """The JSON of the answer of the control interface; raises TransportFailed if it refuses the request."""
+    answer = bank.control(method, path, body)
+    if answer.lost or answer.status >= 400:
+        answered = f"{method} /_emulator{path} answered {answer.status or 'nothing'}"
+        raise TransportFailed(f"{answered}: {answer.refusal()}")
+    return answer.json()
 
 
 @dataclass(slots=True)

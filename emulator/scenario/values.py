@@ -76,10 +76,15 @@ def _settings(value: Any) -> dict[str, Any]:
     """Validate settings by name: unknown ones and wrong values are refused."""
     if not isinstance(value, dict):
         raise Mismatch("a mapping")
-    wrong = [Mismatch(text=message.text, path=path_of(message.path or "")) for message in problems_in(value)]
+    _refuse_wrong(value)
+    return value
+
+
+def _refuse_wrong(settings: dict[str, Any], *, inside: int = 0) -> None:
+    """Refuse wrong settings; of the path of each problem the first members are left out."""
+    wrong = [Mismatch(text=one.text, path=path_of(one.path or "")[inside:]) for one in problems_in(settings)]
     if wrong:
         refuse(*wrong)
-    return value
 
 
 _SETTINGS: Mapping[str, Any] = {
@@ -90,14 +95,9 @@ _SETTINGS: Mapping[str, Any] = {
 Settings = Annotated[dict[str, Any], Reads(_settings, _SETTINGS)]
 
 
-def _feed(value: Any) -> list[dict[str, Any]]:
-    wrong = [
-        Mismatch(text=message.text, path=path_of(message.path or "")[1:]) for message in problems_in({"feed": value})
-    ]
-    if wrong:
-        refuse(*wrong)
-    effects: list[dict[str, Any]] = value
-    return effects
+def _feed(value: Any) -> Any:
+    _refuse_wrong({"feed": value}, inside=1)
+    return value
 
 
 Feed = Annotated[list[dict[str, Any]], Reads(_feed, schemas()["feed"])]

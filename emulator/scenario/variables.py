@@ -31,16 +31,19 @@ def fill(value: Any, value_of: Callable[[str], Any]) -> Any:
     return value
 
 
-def _names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
-    if isinstance(value, str):
-        for name in _PLACE.findall(value):
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Everything in a value that is no mapping and no list, with its path."""
+    if isinstance(value, dict | list):
+        for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*path, part))
+    else:
+        yield path, value
+
+
+def _names_in(value: Any) -> Iterator[tuple[str, Path]]:
+    for path, text in leaves(value):
+        for name in _PLACE.findall(text) if isinstance(text, str) else ():
             yield name, path
-    elif isinstance(value, dict):
-        for member, inner in value.items():
-            yield from _names_in(inner, (*path, member))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _names_in(inner, (*path, index))
 
 
 # Parameters

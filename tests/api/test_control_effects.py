@@ -410,9 +410,9 @@ def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_pat
     with pytest.raises(MalformedModule, match="has no EffectKind"):
         load([str(package)], "folder_of_parts")
     for name in ("two", "three"):
-        (package / f"{name}.py").write_text("from emulator.scenario.effects.delay import EFFECT\n")
+        (package / f"{name}.py").write_text("from emulator.scenario.effects.answer import EFFECT\n")
     (package / "one.py").unlink()
-    with pytest.raises(MalformedModule, match="is a second delay"):
+    with pytest.raises(MalformedModule, match="is a second answer"):
         load([str(package)], "folder_of_parts")
 
 

@@ -19,7 +19,7 @@ from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
 from emulator.conformance.check import Check
 from emulator.conformance.observer import Conformance
-from emulator.conformance.runner import SimulatedCustomer, arm
+from emulator.conformance.runner import SimulatedCustomer, arm, persons_of
 from emulator.settings import ServeSettings
 from tests.conformance.shop import Shop
 
@@ -63,7 +63,7 @@ class Plan:
         self.control("PUT", "/settings", {"date_skew": 10**6, **check.arm.settings})
         arm(check, self.control)
         people = self.control("GET", "/people")["people"]
-        self.national_id, other, self.debtor = persons(self, people)
+        self.national_id, other, self.debtor = persons_of(people, self.context)
         self.tpp_id = f"PSDNO-SBX-{shop.certificate}"
         self.tpp = Tpp(
             "http://127.0.0.1:8080",
@@ -171,11 +171,3 @@ class Plan:
                     beliefs[identity] = belief
         self.control("PUT", "/conformance/claims", {"beliefs": beliefs})
         return {row["check"]: row for row in self.control("GET", "/conformance")["checks"]}
-
-
-def persons(plan: Plan, people: list[dict[str, Any]]) -> tuple[str, str, str]:
-    """The customer, somebody else, and an account that the customer can pay from."""
-    from emulator.conformance.runner import debtor_of, persons_of
-
-    person, other = persons_of(plan.control, plan.context)
-    return person, other, debtor_of(plan.control, person)

@@ -142,8 +142,6 @@ def test_a_plan_leaves_nothing_behind_and_its_bank_has_no_flags_of_the_users_own
 
 
 def test_a_bank_with_one_person_alone_cannot_be_used() -> None:
-    def control(_method: str, _path: str, _body: object = None) -> object:
-        return {"people": [{"nationalId": "14888520059", "accounts": [{"iban": "NO8599901000014"}], "agreements": []}]}
-
+    alone = {"nationalId": "14888520059", "accounts": [{"iban": "NO8599901000014"}], "agreements": []}
     with pytest.raises(RunFailed, match="the checks need somebody else too"):
-        persons_of(control, "PRIVATE")
+        persons_of([alone], "PRIVATE")

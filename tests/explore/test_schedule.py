@@ -19,7 +19,7 @@ from tests.explore.world import InProcess, house
 def test_every_effect_can_be_drawn() -> None:
     drawable = {effect for kind in kinds().values() for effect in kind.effects}
     expected = {*effects(), *(f"feed: {name}" for name in feed.EFFECTS), *(f"change: {name}" for name in ACCESS)}
-    assert expected - drawable == set(), "these effects are drawn by no fault of emulator/conformance/explore/faults"
+    assert expected - drawable == set(), "these effects are drawn by no fault of emulator/conformance/explore/faults.py"
 
 
 @pytest.mark.parametrize("kind", kinds().values(), ids=kinds())

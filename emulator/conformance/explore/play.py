@@ -26,8 +26,8 @@ from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.explore.faults import ChangeFault, kinds
 from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
-from emulator.conformance.observer import conformance_of
-from emulator.conformance.runner import debtor_of, persons_of
+from emulator.conformance.observer import WINDOW, booked, conformance_of
+from emulator.conformance.runner import persons_of
 from emulator.scenario import durations, loader, target
 from emulator.scenario.target import ScenarioTarget
 
@@ -48,7 +48,6 @@ MOST_REQUESTS = 2000  # of a run
 MOST_DUE = 500  # steps of bank time at the end of a run
 BEFORE_MIDNIGHT = timedelta(seconds=4)  # a payment that is approved then is booked on the next day
 MOST_PEOPLE = 100
-WINDOW = timedelta(days=90)  # that a list of transactions goes back
 SPOILING = frozenset(kind.name for kind in kinds().values() if kind.spoils)
 
 Side = Literal["tpp", "bank", "customer", "time", "fault"]
@@ -147,17 +146,17 @@ class Run:
         begins = _beginning(schedule.begins, real_now())
         settings = {"links": "absolute", **settings_of(schedule)}
         self.bank: RunBank = house.open(name, seed=schedule.seed, now=begins, settings=settings)
+        self._bank = self.bank.service.bank  # for use on its thread only
         self.bank.call(self._arm)
 
     # Preparing
 
     def _arm(self) -> None:
-        service = self.bank.service
-        bank = service.bank
-        self.person, self.other, self.debtor = _persons(bank)
+        bank = self._bank
+        self.person, self.other, self.debtor = persons_of(people.listing(bank, MOST_PEOPLE), "PRIVATE")
         if rules := rules_of(self.schedule):
             self._apply({"scenario": "schedule", "start": {"from": "current"}, "rules": rules})
-        observer = conformance_of(service)
+        observer = conformance_of(self.bank.service)
         observer.clock = lambda: bank.clock.now().timestamp()  # rates count bank time
         observer.on_request = self._requested
         observer.on_page = self._opened
@@ -211,7 +210,6 @@ class Run:
         self._quiet += operation in POLLS
         self._still += 1
         self._counts[operation] += 1
-        bank = self.bank.service.bank
         self._now = exchange.at
         delivery = exchange.response.delivery if exchange.response is not None else None
         lost = delivery is not None and delivery.disconnect is not None
@@ -230,9 +228,9 @@ class Run:
         else:
             self.answers += 1
             if exchange.status == 200:
-                self._read(bank, operation, exchange)
+                self._read(operation, exchange)
         self._change(operation)
-        self._pass_time(bank, exchange)
+        self._pass_time(exchange)
         if killed:
             self._row("time", "the TPP is killed", fault=True)
             self.killed = True
@@ -247,19 +245,19 @@ class Run:
             first = next(iter(exchange.messages()), {})
             self.refused = " ".join([row, *(first[name] for name in ("code", "path", "text") if name in first)])
 
-    def _read(self, bank: Bank, operation: str, exchange: Exchange) -> None:
+    def _read(self, operation: str, exchange: Exchange) -> None:
         """Note what is true of the payment or account that was read."""
         if operation in ("getPaymentStatus", "getPayment") and exchange.payment_id in self.ended:
             self.known.add(str(exchange.payment_id))
         account = exchange.call.params.get("id", "") if exchange.call is not None else ""
-        stored = bank.documents.get(ACCOUNT, account)
+        stored = self._bank.documents.get(ACCOUNT, account)
         if operation not in ("getBalances", "getTransactions") or stored is None:
             return
         truth = self.accounts.setdefault(account, AccountTruth())
         if operation == "getBalances":
             truth.balances.append(Decimal(stored["booked"]))
             return
-        fewest, most = _bookings(bank, account)
+        fewest, most = _bookings(self._bank, account)
         truth.fewest = fewest if truth.fewest is None else min(truth.fewest, fewest)
         truth.most = max(truth.most, most)
 
@@ -274,31 +272,31 @@ class Run:
                 continue  # nothing of the kind exists here
             self._row("fault", fault.described(), fault=True)
 
-    def _pass_time(self, bank: Bank, exchange: Exchange) -> None:
+    def _pass_time(self, exchange: Exchange) -> None:
         for passing in [one for one in self._passing if one.after == self.requests]:
             self._passing.remove(passing)
-            length = durations.exact(passing.passes) or timedelta()
             self._row("time", f"{passing.passes} pass", fault=True)
-            self._move(bank, bank.clock.now() + length)
-        due = progression.next_due(bank)
+            self._elapse(durations.exact(passing.passes) or timedelta())
+        due = progression.next_due(self._bank)
         if exchange.status in (429, 503):
             headers = dict(exchange.response.headers) if exchange.response is not None else {}
             retry = headers.get("Retry-After", "")
-            length = timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE
-            self._move(bank, bank.clock.now() + length)
+            self._elapse(timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE)
         elif self._quiet > PATIENCE and due is not None:
             self._quiet = 0
-            self._move(bank, max(moment(due), bank.clock.now() + MOMENT))
+            self._move(max(moment(due), self._bank.clock.now() + MOMENT))
         else:
-            self._move(bank, bank.clock.now() + MOMENT)
+            self._elapse(MOMENT)
 
-    def _move(self, bank: Bank, now: datetime) -> None:
+    def _elapse(self, length: timedelta) -> None:
+        self._move(self._bank.clock.now() + length)
+
+    def _move(self, now: datetime) -> None:
         """Set bank time, at most to its end, and let everything happen that is due by then, at its own moment."""
-        service = self.bank.service
-        service.settle()
-        bank.clock.set(now=min(now, END - MOMENT))
-        service.settle()
-        self._now = bank.clock.stamp()
+        self.bank.service.settle()
+        self._bank.clock.set(now=min(now, END - MOMENT))
+        self.bank.service.settle()
+        self._now = self._bank.clock.stamp()
 
     def _judge_pace(self) -> None:
         if self._still > ENDLESS * len(self.schedule.tasks):
@@ -339,10 +337,10 @@ class Run:
         return redirects
 
     def _authenticate(self, waiting: _Waiting) -> Iterable[str]:
-        bank = self.bank.service.bank
+        bank = self._bank
         if waiting.act == "late":
             self._row("time", "5 minutes pass before the customer acts", fault=True)
-            self._move(bank, bank.clock.now() + LATE)
+            self._elapse(LATE)
         sca = bank.documents.get(SCA, waiting.token)
         if sca is None:
             return []
@@ -356,11 +354,11 @@ class Run:
                     redirect = sca_control.approve(bank, sca, national_id=person, context="PRIVATE")
         except BankError:
             return []  # it has ended: the bank shows a page that says so
-        self._note(bank, waiting, sca, before)
+        self._note(waiting, sca, before)
         redirects = [] if redirect is None else [redirect]
         return redirects * 2 if waiting.act == "twice" else redirects
 
-    def _note(self, bank: Bank, waiting: _Waiting, sca: Sca, before: int) -> None:
+    def _note(self, waiting: _Waiting, sca: Sca, before: int) -> None:
         """Note what the customer did, before what followed from it."""
         texts = {
             "decline": "declines",
@@ -372,7 +370,7 @@ class Run:
         text = f"{texts.get(waiting.act, 'approves')} ({purpose})"
         self.rows.insert(before, Row(date_time(self._now), "customer", text, waiting.act in texts))
         if waiting.act == "decline" and purpose in ("payment", "basket") and "target" in sca:
-            self.declined[str(sca["target"])] = bank.clock.stamp()
+            self.declined[str(sca["target"])] = self._bank.clock.stamp()
 
     def is_waited_for(self) -> bool:
         """Whether the customer has a page open."""
@@ -383,19 +381,17 @@ class Run:
 
         Returns False if nothing will happen.
         """
-        bank = self.bank.service.bank
-        due = progression.next_due(bank)
+        due = progression.next_due(self._bank)
         if due is None or self.over or self._waiting:
             return bool(self._waiting)
         self._row("time", "the TPP waits, and time passes")
-        self._move(bank, max(moment(due), bank.clock.now()))
+        self._move(max(moment(due), self._bank.clock.now()))
         return True
 
     def elapse(self, seconds: float) -> None:
         """The TPP has waited that long: bank time passes too. To be called on the bank's thread."""
-        bank = self.bank.service.bank
         if not self.over:
-            self._move(bank, bank.clock.now() + timedelta(seconds=seconds))
+            self._elapse(timedelta(seconds=seconds))
 
     def restarted(self) -> None:
         """The TPP was killed and is started again."""
@@ -406,27 +402,26 @@ class Run:
 
     def finish(self) -> None:
         """The TPP has ended: let everything happen that is still due. To be called on the bank's thread."""
-        bank = self.bank.service.bank
         self._row("time", "the TPP has ended; everything that is due happens")
         for waiting in self._waiting:
             self._authenticate(waiting)  # whoever is late acts all the same
         self._waiting.clear()
         for _ in range(MOST_DUE):
-            due = progression.next_due(bank)
+            due = progression.next_due(self._bank)
             if due is None:
                 break
-            self._move(bank, max(moment(due), bank.clock.now()))
+            self._move(max(moment(due), self._bank.clock.now()))
         self.over = True
         self._end_watching()
 
     def payments(self) -> list[Payment]:
         """The payments of the TPP, oldest first."""
-        documents = self.bank.service.bank.documents
+        documents = self._bank.documents
         listed = self.bank.call(lambda: list(documents.all(PAYMENT)))
         return sorted(listed, key=lambda payment: (payment["created"], payment["id"]))
 
     def members_of(self, basket: str) -> list[str]:
-        document = self.bank.call(lambda: self.bank.service.bank.documents.get(BASKET, basket))
+        document = self.bank.call(lambda: self._bank.documents.get(BASKET, basket))
         return [] if document is None else list(document["payments"])
 
     def report(self) -> Mapping[str, Any]:
@@ -445,23 +440,15 @@ def _beginning(begins: Begins, now: datetime) -> datetime:
     return following.replace(hour=0, minute=0, second=0, microsecond=0) - BEFORE_MIDNIGHT
 
 
-def _persons(bank: Bank) -> tuple[str, str, str]:
-    """The identity numbers of the customer and of somebody else, and an account that the customer can pay from."""
-    shown = {"people": people.listing(bank, MOST_PEOPLE)}
-    person, other = persons_of(lambda *_: shown, "PRIVATE")
-    return person, other, debtor_of(lambda *_: shown, person)
-
-
 def _bookings(bank: Bank, account: str) -> tuple[int, int]:
     """Between which numbers a claim about the bookings of the last 90 days may lie now.
 
     They differ where the feed drifts: a booking may be hidden, or be shown under a date inside or outside of the days.
     """
-    since = (oslo_date(bank.clock.now()) - WINDOW).isoformat()
-    true = bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
+    true = booked(bank, account)
     if not bank.settings.drift:
         return true, true
-    now = bank.clock.stamp()
+    since, now = (oslo_date(bank.clock.now()) - WINDOW).isoformat(), bank.clock.stamp()
     forms = [shown for _, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked")]
     seen = sum(any(one.at(now) and one.entry["order"] >= since for one in shown) for shown in forms)
     return min(true, seen), max(true, seen)

@@ -1,9 +1,9 @@
-"""The effects of a rule (`then`): their common form, and one file each in this folder.
+"""The effects of a rule (`then`): their common form; the files of this folder have the effects.
 
-Each is drawn by a fault of `conformance/explore/faults`. One that acts inside the bank (`inside`) also needs a member
-of `bank/request.Script`, which `api/gates.py` (`sca`, `quota`), `api/notification_headers.py` (`notification`) or
-`bank/payment/initiation.py` (the others) reads. X-Request-ID, Signature and Date are added to an answer after its
-effects (`api/service.py`, `web/wire.py`). One that changes how an answer is delivered needs a member of
+Each is drawn by a fault of `conformance/explore/faults.py`. One that acts inside the bank (`inside.py`) also needs a
+member of `bank/request.Script`, which `api/gates.py` (`sca`, `quota`), `api/notification_headers.py` (`notification`)
+or `bank/payment/initiation.py` (the others) reads. X-Request-ID, Signature and Date are added to an answer after its
+effects (`api/service.py`, `web/wire.py`). One that changes how an answer is delivered (`delivery.py`) needs a member of
 `api/messages.Delivery`, which `web/connection.py` carries out and `assemble/forwarding.py` passes on by name.
 
 `python -m tests.docs.sections` writes its rows in scenario-language.md, ready-scenarios.md and find-the-fault.md.
@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from random import Random
 from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.products import Product
-from emulator.bank.request import Script
 from emulator.discovery import discover
 
 
@@ -46,7 +46,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class EffectKind:
-    """A kind of effect, as its file declares it.
+    """A kind of effect.
 
     `name`: the member of `then`; `summary` and `example`: for the documentation; `form`: the type of its value, for
     validation and JSON Schema; `effect`: the effect of a validated value; `operations`: the operationIds that it can
@@ -62,20 +62,10 @@ class EffectKind:
     inside: bool = False
 
 
-def inside(change: Callable[[Script], Script]) -> Effect:
-    """An effect inside the bank, which the domain finds in `call.script`."""
-
-    def before(call: Call) -> None:
-        call.script = change(call.script)
-
-    return Effect(before)
-
-
 def load(folder: Iterable[str], package: str) -> dict[str, EffectKind]:
     """The effects of the modules in `folder`, by name; raises MalformedModule."""
-    return {
-        effect.name: effect for effect in discover(folder, package, EffectKind, names=lambda effect: (effect.name,))
-    }
+    every = discover(folder, package, EffectKind, names=lambda effect: (effect.name,))
+    return {effect.name: effect for effect in sorted(every, key=attrgetter("name"))}
 
 
 @cache

@@ -1,4 +1,6 @@
-"""The kinds of step of a story: their common form with `expect`, to which an answer is compared; one file each here.
+"""The kinds of step of a story: their common form with `expect`, to which an answer is compared.
+
+The files of this folder have the kinds.
 
 The steps to add one: add-step.md. `tests/api/test_control_effects.py` names the kinds, and `mutations` of
 `tests/scenarios/test_library.py` those that change the bank.
@@ -10,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
@@ -18,7 +21,7 @@ from emulator.bank.conditions import ABSENT, Nested, Single, compiled
 from emulator.bank.problems import written
 from emulator.bank.validation import Model, Names, Omittable, filled, validate
 from emulator.discovery import modules
-from emulator.scenario.actors import Actors, As, Persona
+from emulator.scenario.actors import Actors, As
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.variables import NAME
 
@@ -62,7 +65,7 @@ class Step(Model):
     save: Save = Field({}, description="Name: path in the answer.")
     as_: Omittable[As] = Field(None, alias="as")
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
+    def play(self, actors: Actors, persona: As, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         """Play the step as `persona`; returns the answer."""
         raise NotImplementedError
 
@@ -73,14 +76,16 @@ class Scene:
 
     step: Step
     title: str
-    persona: Persona
+    persona: As
     expect: Mapping[str, Any] | None
 
 
 @cache
 def step_kinds() -> dict[str, type[Step]]:
     """Every kind of step by its word."""
-    return {module.STEP.word: module.STEP for module in modules(__path__, __name__)}
+    every = (form for module in modules(__path__, __name__) for form in vars(module).values())
+    steps = [form for form in every if isinstance(form, type) and issubclass(form, Step) and form is not Step]
+    return {step.word: step for step in sorted(steps, key=attrgetter("word"))}
 
 
 def differences(expected: Mapping[str, Any] | None, answer: ReceivedAnswer) -> list[str]:

@@ -13,7 +13,7 @@ from emulator.bank.conditions import OrSaved
 from emulator.bank.errors import STATUS
 from emulator.bank.formats import NOT_BLANK
 from emulator.bank.validation import Mismatch, Omittable, Reads, Text512, one_of, refuse
-from emulator.scenario.actors import Actors, Persona
+from emulator.scenario.actors import Actors, As
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.values import CONTEXTS
@@ -76,7 +76,7 @@ class PsuStep(Step):
             refuse(*wrong)
         return self
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
+    def play(self, actors: Actors, persona: As, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         persona = persona.filled(fill)
         word, _, target = self.psu.partition(" ")
         body = {name: fill(getattr(self, name)) for name in TAKES[word] if name in self.model_fields_set}
@@ -94,7 +94,7 @@ class PsuStep(Step):
         return answer
 
 
-def _known(actors: Actors, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
+def _known(actors: Actors, persona: As, address: str, person: str | None) -> dict[str, Any]:
     """Members of approve that follow from the persona: person, agreement and accounts."""
     opened = actors.transport.control("GET", address).json() or {}
     known: dict[str, Any] = {}
@@ -104,8 +104,5 @@ def _known(actors: Actors, persona: Persona, address: str, person: str | None) -
     if persona.agreement is not None and purpose in PASSING:
         known["agreement"] = persona.agreement
     if persona.accounts is not None and purpose in ACCOUNT_ACCESS:
-        known["accounts"] = list(persona.accounts)
+        known["accounts"] = persona.accounts
     return known
-
-
-STEP = PsuStep

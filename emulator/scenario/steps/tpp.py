@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from emulator.bank.validation import Mismatch, Omittable, Reads, filled, one_of, refuse
 from emulator.client import TAMPERINGS
-from emulator.scenario.actors import Actors, Persona
+from emulator.scenario.actors import Actors, As
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
 from emulator.scenario.values import address
@@ -45,7 +45,7 @@ class TppStep(Step):
             refuse(Mismatch(text="A request has json or body, not both.", path=("body",)))
         return self
 
-    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> ReceivedAnswer:
+    def play(self, actors: Actors, persona: As, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         persona = persona.filled(fill)
         method, _, path = str(fill(self.tpp)).partition(" ")
         value = fill(self.json_body)
@@ -59,6 +59,3 @@ class TppStep(Step):
         return actors.send(
             lambda: tpp.prepare(method, path, json=value, body=body, headers=headers, tamper=self.tamper)
         )
-
-
-STEP = TppStep

@@ -238,7 +238,7 @@ def test_a_name_alone_is_the_tpp_that_the_story_described_last_under_it() -> Non
     wanted: list[Any] = [late, "late", pays, "late", "pays", {"name": "late"}, "late", "other"]
     steps = [{"tpp": "GET /v1/accounts", "as": {"tpp": tpp}} for tpp in wanted]
     story = loader.from_value({"scenario": "x", "as": {"tpp": pays}, "story": [*steps[3:5], *steps]}).story
-    wishes = [step.persona.tpp for step in story]
+    wishes = [step.persona.described for step in story]
     assert [wish.flaw for wish in wishes] == [None, None, "expired", "expired", None, "expired", *[None] * 4]
     assert [wish.roles == ["PISP"] for wish in wishes] == [name == "pays" for name in [wish.name for wish in wishes]]
 
