@@ -2,8 +2,8 @@
 
 The members of an answer are put together here, the amounts come from `bank/accounts`. Accounts and cards show the same
 balances (`balances_shown`). A member that is stored is also in `bank/documents.py`, in fixtures
-(`bank/fixtures/definitions.py`, `documents.py`) and in sandbox data (`api/shapes/sandbox.py`, `sandbox_answers.py`, the
-operations on sandbox accounts, `bank/sandbox`).
+(`bank/fixtures/definitions.py`, `documents.py`) and in sandbox data (`api/shapes/sandbox.py`,
+`sandbox.py` here, `bank/sandbox`).
 """
 
 from __future__ import annotations
