@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from emulator.api.description import examples
@@ -35,25 +35,21 @@ _ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """One step of the run: an operation and its expected status.
+    """One step of the run: an operation, and what differs from the usual.
 
-    `saves`: variables by name, each with a JavaScript path into the answer's body; `values`: values of path parameters
-    (default: the variable with the parameter's name); `body`: replaces the operation's example; `note`: distinguishes
-    steps with the same operation; `other`: a second status that is accepted.
+    `status`: if it is not the operation's first; `other`: a second one that is accepted. `saves`: variables by name,
+    each with a JavaScript path into the answer's body, beside the id of a created resource; `values`: values of path
+    parameters (default: the variable with the parameter's name); `body`: replaces the operation's last example;
+    `note`: distinguishes steps with the same operation.
     """
 
     operation: str
-    status: int
+    status: int | None = None
     saves: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     note: str = ""
     other: int | None = None
-
-    @property
-    def statuses(self) -> tuple[int, ...]:
-        """The accepted statuses."""
-        return (self.status,) if self.other is None else (self.status, self.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,6 @@ def requests() -> list[CollectionRequest]:
         _request(f"{number:02} {folder}", step, rows.get(step.operation), shown)
         for number, (folder, steps) in enumerate(_folders(shown).items(), 1)
         for step in steps
-        if step.operation in rows or step.operation in (APPROVE, RETURN)
     ]
 
 
@@ -94,92 +89,62 @@ APPROVE, RETURN = "approve", "return"  # steps of the customer, which are not op
 
 def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]:
     link = '_links.scaRedirect.href.split("/").pop()'
+    first, *_ = payments = [_payment(title, body) for title, body in shown["createPayment"].items()]
+    [customer] = shown["createSandboxCustomer"].values()
     return {
         "Log in": [
             # 401 if the proxy still sends a PSU-ID from before the last initialize; its scaRedirect works as well.
-            RunStep("createConsent", 201, {"scaId": link}, other=401),
-            RunStep(APPROVE, 200, {"redirect": "redirect"}, {"id": "{{scaId}}"}, {"nationalId": CUSTOMER}),
-            RunStep(RETURN, 200),
-            RunStep("createBankOfferedConsent", 201, {"consentId": "consentId"}),
-            RunStep("getConsent", 200),
-            RunStep("getConsentStatus", 200),
+            RunStep("createConsent", saves={"scaId": link}, other=401),
+            RunStep(APPROVE, saves={"redirect": "redirect"}, values={"id": "{{scaId}}"}, body={"nationalId": CUSTOMER}),
+            *_steps(RETURN, "createBankOfferedConsent", "getConsent", "getConsentStatus"),
         ],
-        "Customer": [RunStep("getUser", 200), RunStep("getUsers", 200), RunStep("getAgreements", 200)],
+        "Customer": _steps("getUser", "getUsers", "getAgreements"),
         "Accounts": [
-            RunStep("getAccounts", 200, {"accountId": "accounts[0].resourceId"}),
-            RunStep("getAccount", 200),
-            RunStep("getBalances", 200),
-            RunStep("getTransactions", 200, {"transactionId": "transactions.booked[0].transactionId"}),
-            RunStep("getTransactionDetails", 200),
+            RunStep("getAccounts", saves={"accountId": "accounts[0].resourceId"}),
+            *_steps("getAccount", "getBalances"),
+            RunStep("getTransactions", saves={"transactionId": "transactions.booked[0].transactionId"}),
+            RunStep("getTransactionDetails"),
         ],
         "Cards": [
-            RunStep("getCardAccounts", 200, {"cardAccountId": "cardAccounts[0].resourceId"}),
-            RunStep("getCardAccount", 200),
-            RunStep("getCardBalances", 200),
-            RunStep("getCardTransactions", 200),
+            RunStep("getCardAccounts", saves={"cardAccountId": "cardAccounts[0].resourceId"}),
+            *_steps("getCardAccount", "getCardBalances", "getCardTransactions"),
         ],
-        "Payments": [step for title, body in shown["createPayment"].items() for step in _payment(title, body)],
+        "Payments": [step for steps in payments for step in steps],
         "Signing baskets": [
-            RunStep(
-                "createPayment", 201, {"paymentId": "paymentId"}, *_first(shown["createPayment"]), note="for the basket"
-            ),
-            RunStep("createSigningBasket", 201, {"basketId": "basketId"}, body={"paymentIds": ["{{paymentId}}"]}),
-            RunStep("getSigningBasket", 200),
-            RunStep("getSigningBasketStatus", 200),
-            RunStep("startSigningBasketAuthorisation", 201, {"authorisationId": "authorisationId"}),
-            RunStep("getSigningBasketAuthorisations", 200),
-            RunStep("getSigningBasketAuthorisation", 200),
-            RunStep("deleteSigningBasket", 204),
+            replace(first[0], body=next(iter(shown["createPayment"].values())), note="for the basket"),
+            RunStep("createSigningBasket", body={"paymentIds": ["{{paymentId}}"]}),
+            *_steps("getSigningBasket", "getSigningBasketStatus", "startSigningBasketAuthorisation"),
+            *_steps("getSigningBasketAuthorisations", "getSigningBasketAuthorisation", "deleteSigningBasket"),
         ],
         "Sandbox customers": [
-            RunStep("createSandboxCustomer", 201, {"customerId": "customerId"}),
-            RunStep("listSandboxCustomers", 200),
-            RunStep("getSandboxCustomer", 200),
-            RunStep("updateSandboxCustomer", 200, body=_renamed(_only(shown["createSandboxCustomer"]))),
+            *_steps("createSandboxCustomer", "listSandboxCustomers", "getSandboxCustomer"),
+            RunStep("updateSandboxCustomer", body={**customer, "name": f"{customer['name']} Ny"}),
         ],
         "Sandbox accounts": [
-            RunStep("createSandboxAccount", 201, {"mockAccountId": "id"}),
-            RunStep("listSandboxAccounts", 200),
-            RunStep("getSandboxAccount", 200),
-            RunStep("updateSandboxAccount", 200),
-            RunStep("createSandboxAccountTransactions", 201, body=shown["createSandboxAccountTransactions"]["several"]),
-            RunStep("listSandboxAccountTransactions", 200, {"transactionId": "[0].id"}),
-            RunStep("getSandboxAccountTransaction", 200),
-            RunStep("deleteSandboxAccountTransactions", 204),
-            RunStep("deleteSandboxAccount", 204),
+            *_steps("createSandboxAccount", "listSandboxAccounts", "getSandboxAccount", "updateSandboxAccount"),
+            RunStep("createSandboxAccountTransactions"),
+            RunStep("listSandboxAccountTransactions", saves={"transactionId": "[0].id"}),
+            *_steps("getSandboxAccountTransaction", "deleteSandboxAccountTransactions", "deleteSandboxAccount"),
         ],
         "Sandbox cards": [
-            RunStep("createSandboxCardAccount", 201, {"mockCardAccountId": "resourceId"}),
-            RunStep("listSandboxCardAccounts", 200),
-            RunStep("getSandboxCardAccount", 200),
-            RunStep("updateSandboxCardAccount", 200),
-            RunStep(
-                "createSandboxCardAccountTransactions",
-                201,
-                body=shown["createSandboxCardAccountTransactions"]["several"],
-            ),
-            RunStep("listSandboxCardAccountTransactions", 200, {"transactionId": "[0].cardTransactionId"}),
-            RunStep("getSandboxCardAccountTransaction", 200),
-            RunStep("deleteSandboxCardAccountTransactions", 204),
-            RunStep("deleteSandboxCardAccount", 204),
+            *_steps("createSandboxCardAccount", "listSandboxCardAccounts", "getSandboxCardAccount"),
+            *_steps("updateSandboxCardAccount", "createSandboxCardAccountTransactions"),
+            RunStep("listSandboxCardAccountTransactions", saves={"transactionId": "[0].cardTransactionId"}),
+            *_steps("getSandboxCardAccountTransaction", "deleteSandboxCardAccountTransactions"),
+            RunStep("deleteSandboxCardAccount"),
         ],
         "Sandbox agreements": [
-            RunStep("createSandboxAgreement", 201, {"agreementId": "agreementId"}),
-            RunStep("listSandboxAgreements", 200),
-            RunStep("getSandboxAgreement", 200),
-            RunStep("createSandboxEngagement", 201, {"engagementId": "engagementId"}),
-            RunStep("listSandboxEngagements", 200),
-            RunStep("getSandboxEngagement", 200),
-            RunStep("deleteSandboxEngagement", 204),
-            RunStep("deleteSandboxAgreement", 204),
+            *_steps("createSandboxAgreement", "listSandboxAgreements", "getSandboxAgreement"),
+            *_steps("createSandboxEngagement", "listSandboxEngagements", "getSandboxEngagement"),
+            *_steps("deleteSandboxEngagement", "deleteSandboxAgreement"),
         ],
-        "Contact information": [RunStep("putContactInformation", 200), RunStep("getContactInformation", 200)],
-        "Clean up": [
-            RunStep("deleteSandboxCustomer", 204),
-            RunStep("deleteConsent", 204),
-            RunStep("initializeSandbox", 200),
-        ],
+        "Contact information": _steps("putContactInformation", "getContactInformation"),
+        "Clean up": _steps("deleteSandboxCustomer", "deleteConsent", "initializeSandbox"),
     }
+
+
+def _steps(*operations: str) -> list[RunStep]:
+    return [RunStep(operation) for operation in operations]
 
 
 def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
@@ -190,38 +155,15 @@ def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
     cancellable = flow.allowed("ACTC", "CANC")
     date = "startDate" if "startDate" in body else "requestedExecutionDate" if flow.allowed("ACTC", "PDNG") else None
     dated = {} if date is None else {date: EXECUTION_DATE}
-    steps = [
-        RunStep("createPayment", 201, {"paymentId": "paymentId"}, values, {**body, **dated}, title),
-        RunStep("getPayment", 200, {}, values, note=title),
-        RunStep("getPaymentStatus", 200, {}, values, note=title),
-        RunStep("startAuthorisation", 201, {"authorisationId": "authorisationId"}, values, note=title),
-        RunStep("getAuthorisations", 200, {}, values, note=title),
-        RunStep("getAuthorisation", 200, {}, values, note=title),
-        RunStep(APPROVE, 200, {}, {"id": "{{paymentId}}"}, {}, title),
-        RunStep("deletePayment", 202 if cancellable else 409, {}, values, note=title),
+    reads = ["getPayment", "getPaymentStatus", "startAuthorisation", "getAuthorisations", "getAuthorisation"]
+    cancels = ["startCancellationAuthorisation", "getCancellationAuthorisations", "getCancellationAuthorisation"]
+    return [
+        RunStep("createPayment", values=values, body={**body, **dated}, note=title),
+        *(RunStep(operation, values=values, note=title) for operation in reads),
+        RunStep(APPROVE, values={"id": "{{paymentId}}"}, body={}, note=title),
+        RunStep("deletePayment", status=None if cancellable else 409, values=values, note=title),
+        *(RunStep(operation, values=values, note=title) for operation in (cancels if cancellable else ())),
     ]
-    if cancellable:
-        saves = {"authorisationId": "authorisationId"}
-        steps += [
-            RunStep("startCancellationAuthorisation", 201, saves, values, note=title),
-            RunStep("getCancellationAuthorisations", 200, {}, values, note=title),
-            RunStep("getCancellationAuthorisation", 200, {}, values, note=title),
-        ]
-    return steps
-
-
-def _only(shown: Mapping[str, Any]) -> Any:
-    return next(iter(shown.values()))
-
-
-def _first(shown: Mapping[str, Any]) -> tuple[Mapping[str, str], Any]:
-    title, body = next(iter(shown.items()))
-    service, product = examples.product_of(title)
-    return {"payment-service": service, "payment-product": product}, body
-
-
-def _renamed(customer: Mapping[str, Any]) -> dict[str, Any]:
-    return {**customer, "name": f"{customer['name']} Ny"}
 
 
 def _request(
@@ -232,18 +174,19 @@ def _request(
         return _customer(folder, step, after)
     body = step.body
     if body is None and row.body is not None:
-        body = _only(shown[row.id])
+        body = list(shown[row.id].values())[-1]
+    status = step.status or next(iter(row.answers))
     return CollectionRequest(
         folder=folder,
         name=row.summary + after,
         about=f"{row.id}. {row.description}",
         method=row.method,
         path=re.sub(r"{([^}]+)}", lambda match: _value(row.path, match[1], step), row.path),
-        statuses=step.statuses,
+        statuses=(status,) if step.other is None else (status, step.other),
         headers=() if body is None else (_JSON,),
         query={parameter.name: parameter.text for parameter in row.query},
         body=None if body is None else json.dumps(body, indent=2, ensure_ascii=False),
-        saves=step.saves,
+        saves=step.saves or ({} if row.gives is None else {row.gives[0]: row.gives[1]}),
     )
 
 
@@ -264,7 +207,7 @@ def _customer(folder: str, step: RunStep, after: str) -> CollectionRequest:
             about="The redirect after the SCA: the proxy stores the PSU-ID and the session id from it.",
             method="GET",
             path="{{redirect}}",
-            statuses=step.statuses,
+            statuses=(200,),
         )
     return CollectionRequest(
         folder=folder,
@@ -272,7 +215,7 @@ def _customer(folder: str, step: RunStep, after: str) -> CollectionRequest:
         about="approveSca of the control interface, instead of the pages that a customer would open.",
         method="POST",
         path=f"/_emulator/sca/{step.values['id']}/approve",
-        statuses=step.statuses,
+        statuses=(200,),
         headers=(_JSON, ("Authorization", "Bearer {{controlToken}}")),
         body=json.dumps(step.body),
         saves=step.saves,
