@@ -6,8 +6,8 @@ spelling, takes the full way (`validate`), which collects the problems in this o
 the bank cannot process, types and lengths, then the rules over several members, which do not repeat a member that was
 reported. Unknown members are no problem: they are removed and named in a WARNING.
 
-A body may be made to be slow. Therefore lists are checked in pieces until there are enough problems for an answer, and
-rules over several members only see the beginning of the lists of a refused body.
+A body may be made to be slow. Therefore of very many problems those at the beginning of its lists are told, and rules
+over several members only see the beginning of the lists of a refused body.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ Loc = tuple[int | str, ...]
 _BLANKS = b" \t\r\n"  # of JSON
 _USUAL = 16 * 1024  # bytes of a body that is worth a first try, see `_valid`
 _UNKNOWN = "extra_forbidden"  # pydantic's name for a member that a shape does not have
-# A body of maximum size can have half a million wrong items, which would take seconds to check.
-_PIECE = 1000  # items of a long list that are checked at once
 _LOOKED_AT = 10_000  # items of each list of a refused body that rules over several members check
 
 
@@ -56,10 +54,8 @@ class Shape:
 
     def check(self, value: Any) -> Any:
         """The value in its types; raises `invalid`."""
-        if self.listed is None or not isinstance(value, list):
-            return self.types.validator.validate_python(value)
-        check = self.listed.validator.validate_python  # in pieces, as no other request is answered during one
-        return [item for start in range(0, len(value), _PIECE) for item in check(value[start : start + _PIECE])]
+        types = self.types if self.listed is None or not isinstance(value, list) else self.listed
+        return types.validator.validate_python(value)
 
 
 @lru_cache(maxsize=256)
@@ -134,28 +130,15 @@ def validate(
 
 
 def _details(expected_shape: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
-    """pydantic's errors; a long list is checked in pieces until there are enough errors for an answer."""
-    if expected_shape.listed is None or not isinstance(value, list):
-        if error.error_count() > MOST_MESSAGES:
-            try:
-                expected_shape.check(beginning(value, MOST_MESSAGES))
-            except expected_shape.invalid as first:
-                return first.errors(include_url=False)
-        return error.errors(include_url=False)
-    details: list[ErrorDetails] = []
-    problems = 0
-    for start in range(0, len(value), _PIECE):
+    """pydantic's errors; of more than an answer has, those at the beginning of each list, if there is a mistake."""
+    if error.error_count() > MOST_MESSAGES:
         try:
-            expected_shape.check(value[start : start + _PIECE])
-        except expected_shape.invalid as inner:
-            for detail in inner.errors(include_url=False):
-                index, *rest = detail["loc"]
-                detail["loc"] = (start + int(index), *rest)
-                details.append(detail)
-                problems += detail["type"] != _UNKNOWN
-        if problems >= MOST_MESSAGES:
-            break
-    return details
+            expected_shape.check(beginning(value, MOST_MESSAGES))
+        except expected_shape.invalid as first:
+            details = first.errors(include_url=False)
+            if any(detail["type"] != _UNKNOWN for detail in details):
+                return details
+    return error.errors(include_url=False)
 
 
 def _with_mistakes(
