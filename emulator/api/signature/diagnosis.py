@@ -198,6 +198,7 @@ def _phrase(mistakes: Sequence[Mistake]) -> str:
 def describe(inspection: Inspection, cause: Cause | None) -> dict[str, Any]:
     """The diagnosis for the request log, a JSON object without empty members."""
     shown: dict[str, Any] = {
+        "valid": False,
         "cause": inspection.faults[0].text,
         "messages": [fault._asdict() for fault in inspection.faults],
         "signingString": inspection.signing_string,

@@ -11,8 +11,8 @@ from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.router import split_target
 from emulator.api.signature.captures import Capture, CaptureUnreadable, read_capture
-from emulator.api.signature.check import collect, inspect, refusal
-from emulator.api.signature.result import Inspection, SignaturePolicy, Terms
+from emulator.api.signature.check import collect, verdict
+from emulator.api.signature.result import Inspection, SignaturePolicy, SignatureRefused, Terms
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
@@ -39,27 +39,19 @@ def explain(
     in an entry of the bank's log is returned as it was logged, unless there is a `body` or `policy`: an entry contains
     less than the bank received.
     """
-    verdict = _verdict_in(captured) if body is None and policy is None else None
-    if verdict is not None:
-        return explain_verdict(verdict)
+    logged = _verdict_in(captured) if body is None and policy is None else None
+    if logged is not None:
+        return explain_verdict(logged)
     seen = read_capture(captured)
     if body is not None:
         seen = seen._replace(body=body)
     rules = policy or SignaturePolicy()
     inspection = collect(seen.method, seen.target, seen.headers, seen.body)
     sent_at = _sent_at(inspection)
-    holds = inspect(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None))
-    if holds and inspection.certificate is not None:
-        tpp = inspection.certificate.tpp
-        data: dict[str, Any] = {
-            "valid": True,
-            "tpp": tpp.id,
-            "roles": sorted(tpp.roles),
-            "signingString": inspection.signing_string,
-            "notes": inspection.notes,
-        }
-    else:
-        data = {"valid": False, **refusal(inspection).diagnosis()}
+    try:
+        data = verdict(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None)).diagnosis()
+    except SignatureRefused as refused:
+        data = refused.diagnosis()
     return _explanation(data | _around(seen, inspection, sent_at, now, rules))
 
 

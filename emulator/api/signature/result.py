@@ -67,6 +67,16 @@ class Verified:
     notes: tuple[str, ...]
     signing_string: str
 
+    def diagnosis(self) -> dict[str, Any]:
+        """Its TPP and signing string, as a JSON object."""
+        return {
+            "valid": True,
+            "tpp": self.tpp.id,
+            "roles": sorted(self.tpp.roles),
+            "signingString": self.signing_string,
+            "notes": list(self.notes),
+        }
+
 
 class SignatureRefused(Exception):
     """The gate refuses the request: `messages` has every fault, the most specific one first.

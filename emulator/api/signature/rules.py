@@ -9,7 +9,6 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 from math import floor
 
 from cryptography import x509
@@ -21,7 +20,7 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.signature.result import LONGEST_TEXT, Fault, Inspection, SignaturePolicy, Terms, encodable, fault
 from emulator.httpsig.dates import DateUnreadable, parse_date
-from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.httpsig.signing import (
     CANDIDATES,
     HASHES,
@@ -162,7 +161,6 @@ def _read_algorithm(inspection: Inspection, algorithm: str | None, policy: Signa
     inspection.refuse("Signature", f'The algorithm "{algorithm[:60]}" is not accepted{why}; use rsa-sha256')
 
 
-@lru_cache(maxsize=512)
 def _listed(text: str) -> tuple[tuple[str, ...], str | None]:
     """The names in a headers parameter, and the problem with them, or None."""
     if len(text) > _LONGEST_LIST:
@@ -226,7 +224,7 @@ def check_key_id(inspection: Inspection, terms: Terms) -> None:
     certificate, header = inspection.certificate, inspection.header
     if certificate is None or header is None or header.key_id is None:
         return
-    verdict = certificate.key_id(header.key_id, lenient=terms.policy.lenient)
+    verdict = compare_key_id(header.key_id, certificate.certificate, lenient=terms.policy.lenient)
     inspection.notes += verdict.notes
     if verdict.fault is None:
         return
