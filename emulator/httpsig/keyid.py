@@ -171,8 +171,8 @@ def _value(text: str) -> str:
         elif len(escaped) == 2:
             raw.append(int(escaped, 16))
         else:
-            found = text[match.start() : match.start() + 3]
-            raise NameUnreadable(f"a backslash must escape a special character, found {found!r}")
+            here = text[match.start() : match.start() + 3]
+            raise NameUnreadable(f"a backslash must escape a special character, found {here!r}")
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

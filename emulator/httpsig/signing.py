@@ -170,7 +170,7 @@ def unwrap(text: str) -> str:
     Charsets utf-8 and iso-8859-1, encodings B and Q. Words may be longer than RFC 2047's 75
     characters, as the whole header is wrapped in one (signature.md#values-that-are-not-ascii).
     """
-    from email.header import decode_header  # not needed to serve plain headers
+    from email.quoprimime import header_decode  # not needed to serve plain headers
 
     pieces: list[bytes] = []
     charset = ""
@@ -182,12 +182,12 @@ def unwrap(text: str) -> str:
         if charset not in ("", word_charset):
             raise WrappingUnreadable("its encoded words name different charsets")
         charset = word_charset
-        if encoding == "B" and not _is_base64(payload):
-            raise WrappingUnreadable("its encoded word is not valid base64")
-        # email.header takes a blank for the end of a word; clients that wrap by hand leave blanks in.
-        word = f"=?{charset}?{encoding}?{payload.replace(' ', '_')}?="
-        decoded, _ = decode_header(word)[0]
-        pieces.append(decoded if isinstance(decoded, bytes) else decoded.encode("latin-1", "replace"))
+        try:
+            pieces.append(
+                b64decode(payload, validate=True) if encoding == "B" else header_decode(payload).encode("latin-1")
+            )
+        except ValueError:
+            raise WrappingUnreadable("its encoded word is not valid base64") from None
         rest = rest.lstrip(" \t")
     try:
         return b"".join(pieces).decode(charset or "ascii")
@@ -209,14 +209,6 @@ def _word(text: str) -> tuple[str, str, str, str]:
     if not parts[3].isascii():
         raise WrappingUnreadable("its encoded word holds characters beyond ASCII")
     return charset, encoding, parts[3], parts[4][1:]
-
-
-def _is_base64(payload: str) -> bool:
-    try:
-        b64decode(payload, validate=True)
-    except ValueError:
-        return False
-    return True
 
 
 def wrap(text: str) -> str:
