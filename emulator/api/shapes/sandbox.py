@@ -511,23 +511,21 @@ def _not_negative(*names: str) -> Rule:
     return rule
 
 
-def _lone_digits(name: str) -> Rule:
-    """An amount without a currency must fit the currency of the body."""
-    return lambda body: loose_amount_rule(inner(body, name), inner(body, "currency"), name)
-
-
-def _money_digits(*names: str) -> Rule:
-    """An amount must fit the currency beside it."""
+def _digits(*names: str) -> Rule:
+    """Amounts must fit their currency; that of the body, if they have none beside them."""
 
     def rule(body: Any) -> Iterator[Message]:
         for name in names:
-            amount, currency = inner(body, name, "amount"), inner(body, name, "currency")
-            yield from loose_amount_rule(amount, currency, f"{name}.amount")
+            value = inner(body, name)
+            if isinstance(value, dict):
+                yield from loose_amount_rule(value.get("amount"), value.get("currency"), f"{name}.amount")
+            else:
+                yield from loose_amount_rule(value, inner(body, "currency"), name)
 
     return rule
 
 
-_balance_rule: Rule = each("balances", _money_digits("balanceAmount"))
+_balance_rule: Rule = each("balances", _digits("balanceAmount"))
 
 
 def _own_currency(*names: str) -> Rule:
@@ -554,19 +552,18 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "PostedAccount": (
         _norwegian_lengths,
         _not_negative("creditLine"),
-        _lone_digits("creditLine"),
+        _digits("creditLine"),
         _balance_rule,
         _own_currency(),
     ),
     "PostedCardAccount": (
         _not_negative("creditLimit"),
-        _lone_digits("creditLimit"),
-        _money_digits("creditLimit"),
+        _digits("creditLimit"),
         _balance_rule,
         _own_currency("creditLimit"),
     ),
-    "PostedTransactions": (each(None, _lone_digits("amount")),),
-    "PostedCardTransactions": (each(None, _money_digits("transactionAmount", "originalAmount", "markupFee")),),
+    "PostedTransactions": (each(None, _digits("amount")),),
+    "PostedCardTransactions": (each(None, _digits("transactionAmount", "originalAmount", "markupFee")),),
     "PostedEngagement": (_LIMITS,),
     "PostedAgreement": (each("engagements", _LIMITS),),
 }
