@@ -209,12 +209,7 @@ class ServeSettings:
     )
     port: int = flag(8080, "N", _PORT, "The port to listen on; 0 picks a free one.")
     tls_port: int | None = flag(None, "N", _PORT, "Also listen with TLS on this port; 0 picks a free one.")
-    state: Path = flag(
-        Path(".bank-emulator"),
-        "DIR",
-        _path,
-        "The directory of certificates and stored data.",
-    )
+    state: Path = flag(Path(".bank-emulator"), "DIR", _path, "The directory of certificates and stored data.")
     ephemeral: bool = flag(False, "", _switch, "Keep data in memory only.")
     store: str | None = flag(
         None,

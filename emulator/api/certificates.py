@@ -96,7 +96,11 @@ def _read(text: str) -> TppCertificate | str:
     """The certificate, or the reason why it cannot be used; both are cached."""
     try:
         der, notes = _der(text)
-        return _parsed(_loaded(der), notes)
+        try:
+            certificate = x509.load_der_x509_certificate(der)
+        except ValueError:
+            return why_no_certificate(der)
+        return _parsed(certificate, notes)
     except CertificateUnreadable as error:
         return str(error)
     except (*_NO_CERTIFICATE, ValueError, TypeError) as error:
@@ -140,13 +144,6 @@ def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
     if text.count(_BEGIN) > 1:
         notes.append("TPP-Signature-Certificate: several certificates, the first is used as the TPP's")
     return text[begin + len(_BEGIN) : end], tuple(notes)
-
-
-def _loaded(der: bytes) -> x509.Certificate:
-    try:
-        return x509.load_der_x509_certificate(der)
-    except ValueError as error:
-        raise CertificateUnreadable(why_no_certificate(der)) from error
 
 
 def _parsed(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:

@@ -131,15 +131,12 @@ def _authority(scheme: str, rest: str) -> str | None:
     if scheme in ("http", "https"):
         if not _HOST.fullmatch(authority):
             return "a web address with a host, and a port only in digits"
-        return None if _known_port(authority) else "a web address with a port from 1 to 65535"
+        _, colon, port = authority.rpartition(":")
+        wrong = colon and port.isdigit() and not 1 <= int(port) <= 65535
+        return "a web address with a port from 1 to 65535" if wrong else None
     if authority and not _HOST.fullmatch(authority):
         return "an app address with a well-formed host"
     return None if rest.strip("/") or match else "an app address that leads somewhere"
-
-
-def _known_port(authority: str) -> bool:
-    _, colon, digits = authority.rpartition(":")
-    return not colon or not digits.isdigit() or 1 <= int(digits) <= 65535
 
 
 PRINTABLE = matching(_PRINTABLE, "1 to 128 printable ASCII characters")

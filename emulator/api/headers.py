@@ -183,13 +183,7 @@ def _inconsistent_agreement(headers: Headers) -> list[Message]:
 JSON = ("application/json",)
 UTF_8 = "utf-8"
 # Content-Type charset -> Python's name for it.
-_CHARSETS = {
-    "utf-8": UTF_8,
-    "utf8": UTF_8,
-    "iso-8859-1": "latin-1",
-    "iso8859-1": "latin-1",
-    "latin1": "latin-1",
-}
+_CHARSETS = {"utf-8": UTF_8, "utf8": UTF_8, "iso-8859-1": "latin-1", "iso8859-1": "latin-1", "latin1": "latin-1"}
 
 
 def charset_of(headers: Headers, media_types: Collection[str] = JSON) -> str:

@@ -201,13 +201,9 @@ def _replaced(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
-def _masked_number(digits: re.Match[str]) -> str:
-    return f"{digits[0][:6]}*****" if is_national_number(digits[0]) else digits[0]
-
-
 def _without_numbers(text: str) -> str:
     """`text` with every Norwegian identity number in it masked."""
-    return _ELEVEN_DIGITS.sub(_masked_number, text)
+    return _ELEVEN_DIGITS.sub(lambda it: f"{it[0][:6]}*****" if is_national_number(it[0]) else it[0], text)
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:

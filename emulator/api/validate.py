@@ -17,7 +17,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
@@ -160,7 +159,9 @@ def _with_mistakes(
     if wrong:
         raise BankError.several(wrong)
     clean = expected_shape.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
-    return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
+    text = "The bank does not know this member and has ignored it."
+    places = (written(detail["loc"]) or None for detail in unknown[:MOST_MESSAGES])
+    return clean, [Message("FORMAT_ERROR", text, place, "WARNING") for place in places]
 
 
 def _without(value: Any, unknown: Sequence[Loc]) -> Any:
@@ -172,11 +173,6 @@ def _without(value: Any, unknown: Sequence[Loc]) -> Any:
             holder = holder[step]
         del holder[name]
     return copy
-
-
-def _warning(loc: Loc) -> Message:
-    text = "The bank does not know this member and has ignored it."
-    return Message("FORMAT_ERROR", text, written(loc) or None, "WARNING")
 
 
 def _sentence(detail: ErrorDetails) -> str:

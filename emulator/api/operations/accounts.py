@@ -145,11 +145,7 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     """
     fix = fixes(call)
     account = accounts.find(call.bank, caller_of(call).resource)
-    requested = window(
-        call,
-        grouped=GROUPED_BATCHES in fix,
-        all_pending=call.bank.settings.pending == "unfiltered",
-    )
+    requested = window(call, grouped=GROUPED_BATCHES in fix, all_pending=call.bank.settings.pending == "unfiltered")
     page = transactions.page(call.bank, account["id"], requested)
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)

@@ -38,17 +38,12 @@ from emulator.api.shapes.parts import (
     loose_amount,
     loose_amount_rule,
 )
-from emulator.bank.accounts.accounts import STATUSES
+from emulator.bank.accounts.accounts import OLD_ACCOUNT_TYPES, STATUSES
 from emulator.bank.documents import Role
 from emulator.bank.errors import Message
 from emulator.bank.formats import DATE, EARLIEST, END, NATIONAL_NUMBER, YEARS, Format, matching, one_of
 from emulator.bank.money import CURRENCIES
 from emulator.bank.validation import Mismatch, Reads
-
-_CUSTOMER_TYPES = ("private", "corporate")
-_ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
-_OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso
-
 
 _MONEY = TypeAdapter(LooseMoney)
 
@@ -97,8 +92,8 @@ _MAIL = matching(
 )
 
 CustomerNumber = Annotated[str, Fits(_NUMBER)]
-CustomerType = Annotated[str, Fits(one_of(*_CUSTOMER_TYPES, any_case=True))]
-CashAccountType = Annotated[str, Fits(one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES, any_case=True))]
+CustomerType = Annotated[str, Fits(one_of("private", "corporate", any_case=True))]
+CashAccountType = Annotated[str, Fits(one_of(*OLD_ACCOUNT_TYPES, *OLD_ACCOUNT_TYPES.values(), any_case=True))]
 AccountStatus = Annotated[str, Fits(one_of(*STATUSES, any_case=True))]
 Owners = Annotated[
     list[Filled],

@@ -280,14 +280,11 @@ def _headers(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
             pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {line.strip()}")
         elif colon and name.strip():
             pairs.append((name.strip(), value.strip()))
-    return tuple((name, _as_on_the_wire(value)) for name, value in pairs)
-
-
-def _as_on_the_wire(value: str) -> str:
-    """A value as the bank decodes it: as ISO-8859-1 if it is not UTF-8."""
-    if not _ESCAPED.search(value):
-        return value
-    return value.encode("utf-8", "surrogateescape").decode("latin-1")
+    return tuple(
+        # as the bank decodes them: as ISO-8859-1 if it is not UTF-8
+        (name, value.encode("utf-8", "surrogateescape").decode("latin-1") if _ESCAPED.search(value) else value)
+        for name, value in pairs
+    )
 
 
 def _from_json(text: str) -> Capture:

@@ -187,18 +187,11 @@ def _read_signature(inspection: Inspection, text: str | None) -> None:
     if text is None:
         inspection.refuse("Signature", "The parameter signature is missing")
         return
-    inspection.signature = _decoded(text)
+    if not _HEXADECIMAL.fullmatch(text):  # hexadecimal digits are also valid base64, of other bytes
+        with suppress(ValueError):
+            inspection.signature = binascii.a2b_base64(text, strict_mode=True) or None
     if inspection.signature is None:
         inspection.refuse("Signature", f"The parameter signature is not base64{_encoding_trouble(text)}")
-
-
-def _decoded(text: str) -> bytes | None:
-    if _HEXADECIMAL.fullmatch(text):  # hexadecimal digits are also valid base64, of other bytes
-        return None
-    try:
-        return binascii.a2b_base64(text, strict_mode=True) or None
-    except ValueError:
-        return None
 
 
 def _encoding_trouble(text: str) -> str:
@@ -306,15 +299,10 @@ def check_date(inspection: Inspection, terms: Terms) -> None:
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
         apart = f"{abs(difference):.0f} s {side} real time (bank time does not count)"
-        sentence = f"The header Date is {apart}, at most {skew} s are allowed{_local_time(difference)}"
-        inspection.refuse("Date", sentence)
-
-
-def _local_time(difference: float) -> str:
-    """A hint if the difference is that of a time zone, so that the clock may be correct."""
-    hours = round(difference / 3600)
-    whole = abs(difference - hours * 3600) <= _TRANSIT and 0 < abs(hours) <= _FURTHEST_ZONE
-    return " (whole hours: a local time called GMT?)" if whole else ""
+        hours = round(difference / 3600)  # of a time zone, so that the clock may be correct
+        whole = abs(difference - hours * 3600) <= _TRANSIT and 0 < abs(hours) <= _FURTHEST_ZONE
+        hint = " (whole hours: a local time called GMT?)" if whole else ""
+        inspection.refuse("Date", f"The header Date is {apart}, at most {skew} s are allowed{hint}")
 
 
 def check_signature(inspection: Inspection, _: Terms) -> None:
