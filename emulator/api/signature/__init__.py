@@ -10,7 +10,7 @@
 `tests/unit/signature/make_corpus.py` has a broken request for each mistake, with its verdict.
 """
 
-from emulator.api.signature.check import VerifiedClients, check
-from emulator.api.signature.result import Fault, SignaturePolicy, SignatureRefused, Verified
+from emulator.api.signature.check import SignatureRefused, Verified, VerifiedClients, check
+from emulator.api.signature.rules import Fault, SignaturePolicy
 
 __all__ = ["Fault", "SignaturePolicy", "SignatureRefused", "Verified", "VerifiedClients", "check"]

@@ -38,7 +38,8 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import TppCertificate
 from emulator.api.signature import rules
-from emulator.api.signature.result import Inspection, SignaturePolicy, SignatureRefused, Terms, Verified
+from emulator.api.signature.rules import Fault, Inspection, SignaturePolicy, Terms
+from emulator.bank.request import AuthenticatedTpp
 from emulator.httpsig.dates import usual_date
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET
 
@@ -55,6 +56,45 @@ RULES: tuple[Rule, ...] = (
     rules.check_date,  # Date is within the allowed skew
     rules.check_signature,  # the signature over the signing string is valid
 )
+
+
+@dataclass(slots=True)
+class Verified:
+    """A request with a valid signature. `notes`: what was accepted although it is not the documented form."""
+
+    tpp: AuthenticatedTpp
+    certificate: TppCertificate
+    notes: tuple[str, ...]
+    signing_string: str
+
+    def diagnosis(self) -> dict[str, Any]:
+        """Its TPP and signing string, as a JSON object."""
+        return {
+            "valid": True,
+            "tpp": self.tpp.id,
+            "roles": sorted(self.tpp.roles),
+            "signingString": self.signing_string,
+            "notes": list(self.notes),
+        }
+
+
+class SignatureRefused(Exception):
+    """The gate refuses the request: `messages` has every fault, the most specific one first.
+
+    `diagnosis` computes the details for the request log, a JSON object (see `diagnosis.py`), at its first call.
+    """
+
+    def __init__(self, messages: Sequence[Fault], detail: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(messages[0].text)
+        self.messages = tuple(messages)
+        self._detail = detail
+        self._diagnosis: dict[str, Any] | None = None
+
+    def diagnosis(self) -> dict[str, Any]:
+        """The signing string, what was tried and the cause, as a JSON object."""
+        if self._diagnosis is None:
+            self._diagnosis = self._detail()
+        return self._diagnosis
 
 
 def check(

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.signature.mistakes import Mistake, Recipe, guesses
-from emulator.api.signature.result import Inspection, encodable
+from emulator.api.signature.rules import Inspection, encodable
 from emulator.httpsig.keyid import key_id_for
 
 Hash = Callable[[bytes], Any]

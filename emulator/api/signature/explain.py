@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.router import split_target
-from emulator.api.signature.check import collect, verdict
-from emulator.api.signature.result import Inspection, SignaturePolicy, SignatureRefused, Terms
+from emulator.api.signature.check import SignatureRefused, collect, verdict
+from emulator.api.signature.rules import Inspection, SignaturePolicy, Terms
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 

@@ -1,4 +1,4 @@
-"""The rules of the signature gate; `check.RULES` has their order."""
+"""The rules of the signature gate, and what they read and write; `check.RULES` has their order."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import hashlib
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from math import floor
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -17,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
-from emulator.api.certificates import CertificateUnreadable, read_certificate
-from emulator.api.signature.result import LONGEST_TEXT, Fault, Inspection, SignaturePolicy, Terms, encodable, fault
+from emulator.api.certificates import CertificateUnreadable, TppCertificate, read_certificate
+from emulator.bank.errors import Code
 from emulator.httpsig.dates import DateUnreadable, parse_date
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.httpsig.signing import (
@@ -27,10 +29,12 @@ from emulator.httpsig.signing import (
     REQUEST_TARGET,
     SPELLING,
     HeaderUnreadable,
+    SignatureHeader,
     WrappingUnreadable,
     is_wrapped,
     parse,
     parse_digest,
+    request_target,
     signing_string,
     unwrap,
 )
@@ -49,10 +53,94 @@ _REFUSED_ALGORITHMS = {
     "hs2019": "it belongs to a later draft and does not name a hash",
     "rsa-sha1": "SHA-1 can be forged",
 }
+LONGEST_TEXT = 512  # characters of a tppMessages text
 _LONGEST_LIST = 4096
 _HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2}:?){128,}")  # a signature has at least 128 bytes
 _FURTHEST_ZONE = 14  # hours from GMT
 _TRANSIT = 60  # seconds of transit time or clock error
+
+
+@dataclass(frozen=True, slots=True)
+class SignaturePolicy:
+    """How strict the gate is; `date_skew` in seconds of real time."""
+
+    profile: str = "documented"  # or lenient
+    trust: str = "any"  # or sandbox-ca
+    date_skew: int = 300
+
+    @property
+    def lenient(self) -> bool:
+        """Whether spellings are accepted that only `--profile lenient` allows."""
+        return self.profile == "lenient"
+
+
+class Terms(NamedTuple):
+    """The bank's requirements; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA."""
+
+    digest_required: bool
+    policy: SignaturePolicy
+    instant: float
+    trusted_ca: x509.Certificate | None
+
+
+class Fault(NamedTuple):
+    """One problem: an error code, the header at fault as the header matrix spells it, and a sentence."""
+
+    code: Code
+    path: str
+    text: str
+
+
+def fault(path: str, text: str, *, code: Code = "BAD_REQUEST") -> Fault:
+    """A Fault with `text` as a sentence of at most 512 characters that can be encoded."""
+    sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+    return Fault(code, encodable(path)[:100], encodable(sentence))
+
+
+def encodable(text: str) -> str:
+    """`text` with characters replaced that UTF-8 cannot encode (lone surrogates of a header value)."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+@dataclass(slots=True)
+class Inspection:
+    """One request at the gate, and what the rules have read from it.
+
+    `present` maps lower-case header names to the first value, stripped of blanks. `body` is None if a capture does not
+    contain it. `names` are the listed header names. `signing_string` is None if one of them is absent, `signature` if
+    it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `holds`: the signature is valid; `broken`: it is
+    not. `outside` is the part of the public address's path that a proxy removes from the target.
+    """
+
+    method: str
+    target: str
+    headers: Collection[tuple[str, str]]
+    body: bytes | None
+    present: dict[str, str]
+    repeated: frozenset[str]
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    certificate: TppCertificate | None = None
+    header: SignatureHeader | None = None
+    names: tuple[str, ...] = ()
+    signing_string: str | None = None
+    signature: bytes | None = None
+    hash_name: str = ""
+    holds: bool = False
+    broken: bool = False
+    outside: str = ""
+
+    def refuse(self, path: str, text: str) -> None:
+        """Add a fault: the header at `path` is wrong, for the reason in the sentence `text`."""
+        self.faults.append(fault(path, text))
+
+    def lines(self, target: str) -> list[tuple[str, str]]:
+        """The signed lines of a request to `target`, as names and values; without listed headers that are absent."""
+        return [
+            (name, request_target(self.method, target) if name == REQUEST_TARGET else self.present[name])
+            for name in self.names
+            if name == REQUEST_TARGET or name in self.present
+        ]
 
 
 def check_present(inspection: Inspection, terms: Terms) -> None:
