@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from emulator.api.description import examples
@@ -85,12 +86,21 @@ def requests() -> list[CollectionRequest]:
 
 
 APPROVE, RETURN = "approve", "return"  # steps of the customer, which are not operations of the table
+_SAVED = {  # variables that come from a list
+    "getAccounts": {"accountId": "accounts[0].resourceId"},
+    "getTransactions": {"transactionId": "transactions.booked[0].transactionId"},
+    "getCardAccounts": {"cardAccountId": "cardAccounts[0].resourceId"},
+    "listSandboxAccountTransactions": {"transactionId": "[0].id"},
+    "listSandboxCardAccountTransactions": {"transactionId": "[0].cardTransactionId"},
+}
 
 
 def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]:
     link = '_links.scaRedirect.href.split("/").pop()'
-    first, *_ = payments = [_payment(title, body) for title, body in shown["createPayment"].items()]
+    payments = [_payment(title, body) for title, body in shown["createPayment"].items()]
+    first = replace(payments[0][0], body=next(iter(shown["createPayment"].values())), note="for the basket")
     [customer] = shown["createSandboxCustomer"].values()
+    renamed = {**customer, "name": f"{customer['name']} Ny"}
     return {
         "Log in": [
             # 401 if the proxy still sends a PSU-ID from before the last initialize; its scaRedirect works as well.
@@ -98,46 +108,15 @@ def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]
             RunStep(APPROVE, saves={"redirect": "redirect"}, values={"id": "{{scaId}}"}, body={"nationalId": CUSTOMER}),
             *_steps(RETURN, "createBankOfferedConsent", "getConsent", "getConsentStatus"),
         ],
-        "Customer": _steps("getUser", "getUsers", "getAgreements"),
-        "Accounts": [
-            RunStep("getAccounts", saves={"accountId": "accounts[0].resourceId"}),
-            *_steps("getAccount", "getBalances"),
-            RunStep("getTransactions", saves={"transactionId": "transactions.booked[0].transactionId"}),
-            RunStep("getTransactionDetails"),
-        ],
-        "Cards": [
-            RunStep("getCardAccounts", saves={"cardAccountId": "cardAccounts[0].resourceId"}),
-            *_steps("getCardAccount", "getCardBalances", "getCardTransactions"),
-        ],
+        "Customer": _under("/v1/user", "/v1/agreements"),
+        "Accounts": _under("/v1/accounts"),
+        "Cards": _under("/v1/card-accounts"),
         "Payments": [step for steps in payments for step in steps],
-        "Signing baskets": [
-            replace(first[0], body=next(iter(shown["createPayment"].values())), note="for the basket"),
-            RunStep("createSigningBasket", body={"paymentIds": ["{{paymentId}}"]}),
-            *_steps("getSigningBasket", "getSigningBasketStatus", "startSigningBasketAuthorisation"),
-            *_steps("getSigningBasketAuthorisations", "getSigningBasketAuthorisation", "deleteSigningBasket"),
-        ],
-        "Sandbox customers": [
-            *_steps("createSandboxCustomer", "listSandboxCustomers", "getSandboxCustomer"),
-            RunStep("updateSandboxCustomer", body={**customer, "name": f"{customer['name']} Ny"}),
-        ],
-        "Sandbox accounts": [
-            *_steps("createSandboxAccount", "listSandboxAccounts", "getSandboxAccount", "updateSandboxAccount"),
-            RunStep("createSandboxAccountTransactions"),
-            RunStep("listSandboxAccountTransactions", saves={"transactionId": "[0].id"}),
-            *_steps("getSandboxAccountTransaction", "deleteSandboxAccountTransactions", "deleteSandboxAccount"),
-        ],
-        "Sandbox cards": [
-            *_steps("createSandboxCardAccount", "listSandboxCardAccounts", "getSandboxCardAccount"),
-            *_steps("updateSandboxCardAccount", "createSandboxCardAccountTransactions"),
-            RunStep("listSandboxCardAccountTransactions", saves={"transactionId": "[0].cardTransactionId"}),
-            *_steps("getSandboxCardAccountTransaction", "deleteSandboxCardAccountTransactions"),
-            RunStep("deleteSandboxCardAccount"),
-        ],
-        "Sandbox agreements": [
-            *_steps("createSandboxAgreement", "listSandboxAgreements", "getSandboxAgreement"),
-            *_steps("createSandboxEngagement", "listSandboxEngagements", "getSandboxEngagement"),
-            *_steps("deleteSandboxEngagement", "deleteSandboxAgreement"),
-        ],
+        "Signing baskets": [first, *_under("/v1/signing-baskets", bodies={"POST": {"paymentIds": ["{{paymentId}}"]}})],
+        "Sandbox customers": _under("/v1/sandbox/customers", bodies={"PUT": renamed})[:-1],  # deleted in the end
+        "Sandbox accounts": _under("/v1/sandbox/accounts"),
+        "Sandbox cards": _under("/v1/sandbox/card-accounts"),
+        "Sandbox agreements": _under("/v1/sandbox/agreements"),
         "Contact information": _steps("putContactInformation", "getContactInformation"),
         "Clean up": _steps("deleteSandboxCustomer", "deleteConsent", "initializeSandbox"),
     }
@@ -145,6 +124,19 @@ def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]
 
 def _steps(*operations: str) -> list[RunStep]:
     return [RunStep(operation) for operation in operations]
+
+
+def _under(*paths: str, bodies: Mapping[str, Any] = MappingProxyType({})) -> list[RunStep]:
+    """All operations under these paths, in the order of the table; those that delete come last, the inner ones first.
+
+    `bodies`: other ones than the example, by method.
+    """
+    rows = [row for row in table() if row.path.startswith(paths)]
+    deleting = sorted((row for row in rows if row.method == "DELETE"), key=lambda row: -len(row.path))
+    return [
+        RunStep(row.id, saves=_SAVED.get(row.id, {}), body=None if row.body is None else bodies.get(row.method))
+        for row in (*(row for row in rows if row.method != "DELETE"), *deleting)
+    ]
 
 
 def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
