@@ -79,7 +79,7 @@ _KNOWN = {"keyid": "keyId", "algorithm": "algorithm", "headers": "headers", "sig
 
 
 class HeaderUnreadable(ValueError):
-    """The Signature header does not have the required form; the argument says where."""
+    """The Signature header does not have the required form, or is not wrapped right; the argument says where or why."""
 
 
 @dataclass(slots=True)
@@ -155,17 +155,13 @@ def _trouble(text: str, at: int) -> str:
 _CHARSETS = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "iso-8859-1", "latin1": "iso-8859-1"}
 
 
-class WrappingUnreadable(ValueError):
-    """The text begins like an encoded word but is not one; the argument says why."""
-
-
 def is_wrapped(text: str) -> bool:
     """Whether the header value is an RFC 2047 encoded word (or tries to be)."""
     return text.startswith("=?")
 
 
 def unwrap(text: str) -> str:
-    """The text inside one encoded word, or inside several that follow each other; raise WrappingUnreadable.
+    """The text inside one encoded word, or inside several that follow each other; raise HeaderUnreadable.
 
     Charsets utf-8 and iso-8859-1, encodings B and Q. Words may be longer than RFC 2047's 75
     characters, as the whole header is wrapped in one (signature.md#values-that-are-not-ascii).
@@ -177,37 +173,37 @@ def unwrap(text: str) -> str:
     rest = text.strip(" \t")
     while rest:
         if pieces and not is_wrapped(rest):
-            raise WrappingUnreadable("after its encoded words it goes on in plain text; it is to be encoded whole")
+            raise HeaderUnreadable("after its encoded words it goes on in plain text; it is to be encoded whole")
         word_charset, encoding, payload, rest = _word(rest)
         if charset not in ("", word_charset):
-            raise WrappingUnreadable("its encoded words name different charsets")
+            raise HeaderUnreadable("its encoded words name different charsets")
         charset = word_charset
         try:
             pieces.append(
                 b64decode(payload, validate=True) if encoding == "B" else header_decode(payload).encode("latin-1")
             )
         except ValueError:
-            raise WrappingUnreadable("its encoded word is not valid base64") from None
+            raise HeaderUnreadable("its encoded word is not valid base64") from None
         rest = rest.lstrip(" \t")
     try:
         return b"".join(pieces).decode(charset or "ascii")
     except UnicodeDecodeError:
-        raise WrappingUnreadable(f"its bytes are not {charset}, the charset that it names") from None
+        raise HeaderUnreadable(f"its bytes are not {charset}, the charset that it names") from None
 
 
 def _word(text: str) -> tuple[str, str, str, str]:
     """Charset, encoding and payload of the encoded word at the start of `text`, and what follows it."""
     parts = text.split("?", 4)
     if len(parts) < 5 or parts[0] != "=" or not parts[4].startswith("="):
-        raise WrappingUnreadable("it is not of the RFC 2047 form =?charset?encoding?text?=")
+        raise HeaderUnreadable("it is not of the RFC 2047 form =?charset?encoding?text?=")
     charset = _CHARSETS.get(parts[1].partition("*")[0].lower())
     if charset is None:
-        raise WrappingUnreadable(f"its charset {parts[1][:30]!r} is neither utf-8 nor iso-8859-1")
+        raise HeaderUnreadable(f"its charset {parts[1][:30]!r} is neither utf-8 nor iso-8859-1")
     encoding = parts[2].upper()
     if encoding not in ("B", "Q"):
-        raise WrappingUnreadable(f"its encoding {parts[2][:30]!r} is neither B nor Q")
+        raise HeaderUnreadable(f"its encoding {parts[2][:30]!r} is neither B nor Q")
     if not parts[3].isascii():
-        raise WrappingUnreadable("its encoded word holds characters beyond ASCII")
+        raise HeaderUnreadable("its encoded word holds characters beyond ASCII")
     return charset, encoding, parts[3], parts[4][1:]
 
 

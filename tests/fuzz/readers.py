@@ -35,7 +35,7 @@ def signature(data: bytes) -> None:
     text = data.decode("latin-1")
     for read, refusal in (
         (signing.parse, signing.HeaderUnreadable),
-        (signing.unwrap, signing.WrappingUnreadable),
+        (signing.unwrap, signing.HeaderUnreadable),
         (keyid.read_name, keyid.NameUnreadable),
         (dates.parse_date, dates.DateUnreadable),
     ):

@@ -30,7 +30,6 @@ from emulator.httpsig.signing import (
     SPELLING,
     HeaderUnreadable,
     SignatureHeader,
-    WrappingUnreadable,
     is_wrapped,
     parse,
     parse_digest,
@@ -200,7 +199,7 @@ def check_parameters(inspection: Inspection, terms: Terms) -> None:
         return
     try:
         header = inspection.header = parse(_unwrapped(text, inspection, terms.policy))
-    except (WrappingUnreadable, HeaderUnreadable) as error:
+    except HeaderUnreadable as error:
         inspection.refuse("Signature", f"The header Signature cannot be read: {error}")
         return
     inspection.notes += header.notes
