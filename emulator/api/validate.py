@@ -53,8 +53,9 @@ class Shape:
 
     def check(self, value: Any) -> Any:
         """The value in its types; raises `invalid`."""
-        types = self.types if self.listed is None or not isinstance(value, list) else self.listed
-        return types.validator.validate_python(value)
+        if self.listed is not None and isinstance(value, list):
+            return self.listed.validator.validate_python(value)
+        return self.types.validator.validate_python(value)
 
 
 @lru_cache(maxsize=256)
