@@ -32,7 +32,7 @@ def discover(
     names: Callable[[Value], Iterable[str]],
     problem: Callable[[Value], str | None] = lambda _: None,
 ) -> tuple[Value, ...]:
-    """The values of type `kind` that the modules in `folder` define, in the order of the modules' names.
+    """The values of type `kind` that the modules in `folder` define, alone or in tuples, in the order of their names.
 
     `problem` says why a value cannot be used, as the end of a sentence, or None. Raises MalformedModule, also for a
     module without such a value and for a second one of a name.
@@ -40,7 +40,8 @@ def discover(
     values: list[Value] = []
     seen: set[str] = set()
     for module in modules(folder, package):
-        own = [value for value in vars(module).values() if isinstance(value, kind)]
+        named = [named if isinstance(named, tuple) else (named,) for named in vars(module).values()]
+        own = [value for values in named for value in values if isinstance(value, kind)]
         if not own:
             raise MalformedModule(f"{module.__name__} has no {kind.__name__}")
         for value in own:

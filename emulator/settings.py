@@ -96,16 +96,29 @@ def _number(what: str, least: int, most: int) -> Parse:
     return parse
 
 
-def _seed(value: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}", value):
-        raise ValueError("takes a whole number of at most 18 digits")
-    return int(value)
+def _fitting(pattern: str, expected: str, read: Callable[[str], Any] = str) -> Parse:
+    """Text that `pattern` matches completely."""
+
+    def parse(value: str) -> Any:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"takes {expected}")
+        return read(value)
+
+    return parse
 
 
-def _token(value: str) -> str:
-    if not re.fullmatch(r"[!-~]{1,512}", value):
-        raise ValueError("takes 1 to 512 printable ASCII characters without blanks")
-    return value
+_seed = _fitting(r"-?[0-9]{1,18}", "a whole number of at most 18 digits", int)
+_token = _fitting(r"[!-~]{1,512}", "1 to 512 printable ASCII characters without blanks")
+_schema = _fitting(r"(?!pg_)[a-z_][a-z0-9_]{0,62}", "a plain name in small letters, such as bank_emulator")
+_host_name = _fitting(
+    r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[?[0-9a-fA-F:.]+\]?",
+    "a host name without scheme or port",
+    lambda value: value.strip("[]").lower(),
+)
+_ancestor = _fitting(
+    r"https?://[A-Za-z0-9.\[\]:-]+?(:([0-9]{1,5}|\*))?|\*",
+    "the origin of a site, such as http://localhost:3000 or http://localhost:*, or *",
+)
 
 
 def _url(value: str) -> str:
@@ -139,24 +152,6 @@ def schema_of(store: str, schema: str) -> str:
 def _options_of(url: str) -> str:
     options = re.search(r"[?&]options=([^&#]*)", url)
     return "" if options is None else unquote(options[1])
-
-
-def _schema(value: str) -> str:
-    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", value) or value.startswith("pg_"):
-        raise ValueError("takes a plain name in small letters, such as bank_emulator")
-    return value
-
-
-def _host_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[?[0-9a-fA-F:.]+\]?", value):
-        raise ValueError("takes a host name without scheme or port")
-    return value.strip("[]").lower()
-
-
-def _ancestor(value: str) -> str:
-    if value != "*" and not re.fullmatch(r"https?://[A-Za-z0-9.\[\]:-]+?(:([0-9]{1,5}|\*))?", value):
-        raise ValueError("takes the origin of a site, such as http://localhost:3000 or http://localhost:*, or *")
-    return value
 
 
 def _notified_host(value: str) -> Host:
@@ -214,12 +209,7 @@ class ServeSettings:
     )
     port: int = flag(8080, "N", _PORT, "The port to listen on; 0 picks a free one.")
     tls_port: int | None = flag(None, "N", _PORT, "Also listen with TLS on this port; 0 picks a free one.")
-    state: Path = flag(
-        Path(".bank-emulator"),
-        "DIR",
-        _path,
-        "The directory of certificates and stored data.",
-    )
+    state: Path = flag(Path(".bank-emulator"), "DIR", _path, "The directory of certificates and stored data.")
     ephemeral: bool = flag(False, "", _switch, "Keep data in memory only.")
     store: str | None = flag(
         None,

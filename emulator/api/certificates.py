@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from emulator.bank.errors import counted
 from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import qcstatements
-from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, KeyIdVerdict, compare_key_id
+from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER
 
 BOTH_ROLES = frozenset({"PISP", "AISP"})
 SMALLEST_KEY = 2048  # bits
@@ -34,7 +34,6 @@ _NO_CERTIFICATE = (
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _LABEL = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]++={0,2}")
-_KEY_IDS_KEPT = 16
 
 
 class CertificateUnreadable(ValueError):
@@ -43,7 +42,7 @@ class CertificateUnreadable(ValueError):
 
 @dataclass(slots=True, eq=False)
 class TppCertificate:
-    """A parsed certificate, with cached results for requests.
+    """A parsed certificate.
 
     If its key may not sign, `key` is None and `key_fault` says why. The dates are seconds since 1970;
     `notes` list what the bank accepted although it is not base64 DER on one line.
@@ -56,17 +55,6 @@ class TppCertificate:
     not_before: float
     not_after: float
     notes: tuple[str, ...] = ()
-    _key_ids: dict[tuple[str, bool], KeyIdVerdict] = field(default_factory=dict)
-
-    def key_id(self, text: str, *, lenient: bool) -> KeyIdVerdict:
-        """Whether the keyId `text` matches this certificate; the latest results are cached."""
-        verdict = self._key_ids.get((text, lenient))
-        if verdict is None:
-            verdict = compare_key_id(text, self.certificate, lenient=lenient)
-            if len(self._key_ids) >= _KEY_IDS_KEPT:
-                self._key_ids.clear()
-            self._key_ids[text, lenient] = verdict
-        return verdict
 
     def issued_by(self, authority: x509.Certificate) -> bool:
         """Whether `authority` signed this certificate."""
@@ -108,7 +96,11 @@ def _read(text: str) -> TppCertificate | str:
     """The certificate, or the reason why it cannot be used; both are cached."""
     try:
         der, notes = _der(text)
-        return _parsed(_loaded(der), notes)
+        try:
+            certificate = x509.load_der_x509_certificate(der)
+        except ValueError:
+            return why_no_certificate(der)
+        return _parsed(certificate, notes)
     except CertificateUnreadable as error:
         return str(error)
     except (*_NO_CERTIFICATE, ValueError, TypeError) as error:
@@ -152,13 +144,6 @@ def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
     if text.count(_BEGIN) > 1:
         notes.append("TPP-Signature-Certificate: several certificates, the first is used as the TPP's")
     return text[begin + len(_BEGIN) : end], tuple(notes)
-
-
-def _loaded(der: bytes) -> x509.Certificate:
-    try:
-        return x509.load_der_x509_certificate(der)
-    except ValueError as error:
-        raise CertificateUnreadable(why_no_certificate(der)) from error
 
 
 def _parsed(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:

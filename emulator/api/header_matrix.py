@@ -35,7 +35,9 @@ DETAILS = "details"  # also accounts, cards, consents, user(s), agreements
 SANDBOX = "sandbox"  # also contact information
 COLUMNS = (BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS, SANDBOX)
 
-# R required, O optional, - not part of the operation; one letter per column.
+# R required, O optional, - not part of the operation; one letter per column. Beyond the real bank's matrix:
+# PSU-Corporate-ID is optional on every payment operation, INDCTS too; X-PSU-IDENTITY may replace PSU-ID on all payment
+# and basket operations (after a declined first SCA there is no PSU-ID).
 _ROWS = """
     x-accept-fix                   R R R R R -
     Accept                         O O O O O O
@@ -52,9 +54,9 @@ _ROWS = """
     TPP-Signature-Certificate      R R R R R R
     Signature                      R R R R R R
     PSU-ID                         R R R R O -
-    X-PSU-IDENTITY                 - - O O - -
+    X-PSU-IDENTITY                 O O O O - -
     X-PSU-AuthMethod-Preferred     - - O O - -
-    PSU-Corporate-ID               O O - O O -
+    PSU-Corporate-ID               O O O O O -
     PSU-Context                    - - O O O -
     PSU-IP-Address                 R R R R O -
     PSU-IP-Port                    O O O O O -
@@ -67,24 +69,9 @@ _ROWS = """
     PSU-Device-ID                  O O O O O -
     PSU-Geo-Location               O O O O O -
 """
-# Beyond the real bank's matrix: PSU-Corporate-ID is optional on every payment operation, INDCTS too; X-PSU-IDENTITY
-# may replace PSU-ID on all payment and basket operations (after a declined first SCA there is no PSU-ID).
-_DEVIATIONS = {
-    ("PSU-Corporate-ID", INSTANT_POST): "O",
-    ("X-PSU-IDENTITY", BASKET_POST): "O",
-    ("X-PSU-IDENTITY", BASKET_GET): "O",
+MATRIX: Mapping[str, Mapping[str, str]] = {
+    name: dict(zip(COLUMNS, marks, strict=True)) for name, *marks in map(str.split, _ROWS.strip().splitlines())
 }
-
-
-def _matrix() -> dict[str, dict[str, str]]:
-    rows = [line.split() for line in _ROWS.strip().splitlines()]
-    matrix = {name: dict(zip(COLUMNS, marks, strict=True)) for name, *marks in rows}
-    for (name, column), mark in _DEVIATIONS.items():
-        matrix[name][column] = mark
-    return matrix
-
-
-MATRIX: Mapping[str, Mapping[str, str]] = _matrix()
 
 
 # Formats
@@ -144,15 +131,12 @@ def _authority(scheme: str, rest: str) -> str | None:
     if scheme in ("http", "https"):
         if not _HOST.fullmatch(authority):
             return "a web address with a host, and a port only in digits"
-        return None if _known_port(authority) else "a web address with a port from 1 to 65535"
+        _, colon, port = authority.rpartition(":")
+        wrong = colon and port.isdigit() and not 1 <= int(port) <= 65535
+        return "a web address with a port from 1 to 65535" if wrong else None
     if authority and not _HOST.fullmatch(authority):
         return "an app address with a well-formed host"
     return None if rest.strip("/") or match else "an app address that leads somewhere"
-
-
-def _known_port(authority: str) -> bool:
-    _, colon, digits = authority.rpartition(":")
-    return not colon or not digits.isdigit() or 1 <= int(digits) <= 65535
 
 
 PRINTABLE = matching(_PRINTABLE, "1 to 128 printable ASCII characters")

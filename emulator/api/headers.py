@@ -183,13 +183,7 @@ def _inconsistent_agreement(headers: Headers) -> list[Message]:
 JSON = ("application/json",)
 UTF_8 = "utf-8"
 # Content-Type charset -> Python's name for it.
-_CHARSETS = {
-    "utf-8": UTF_8,
-    "utf8": UTF_8,
-    "iso-8859-1": "latin-1",
-    "iso8859-1": "latin-1",
-    "latin1": "latin-1",
-}
+_CHARSETS = {"utf-8": UTF_8, "utf8": UTF_8, "iso-8859-1": "latin-1", "iso8859-1": "latin-1", "latin1": "latin-1"}
 
 
 def charset_of(headers: Headers, media_types: Collection[str] = JSON) -> str:
@@ -199,9 +193,7 @@ def charset_of(headers: Headers, media_types: Collection[str] = JSON) -> str:
         text = "A body with a Content-Encoding is not supported: send it unencoded."
         raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
     content_type = headers.get("content-type", "")
-    if content_type == "application/json" and not headers.repeated:
-        return UTF_8
-    if not content_type and "content-type" not in headers.repeated:
+    if content_type in ("", "application/json") and "content-type" not in headers.repeated:
         return UTF_8
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
     if media_type.lower() not in media_types or "content-type" in headers.repeated:

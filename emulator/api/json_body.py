@@ -41,18 +41,10 @@ class _ObjectWithDuplicates(dict[str, Any]):
     duplicates: tuple[str, ...] = ()
 
 
-class _NumberRefused(ValueError):
-    """A number that JSON does not allow, or that is too long or out of range."""
-
-
-class _ObjectRefused(ValueError):
-    """An object with more than MOST_MEMBERS members."""
-
-
 def _object(marked: list[_ObjectWithDuplicates], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object with these members, added to `marked` if one of them appears more than once."""
     if len(pairs) > MOST_MEMBERS:
-        raise _ObjectRefused
+        raise BankError("FORMAT_ERROR", f"An object has at most {MOST_MEMBERS} members.")
     if len(value := dict(pairs)) == len(pairs):
         return value
     value = _ObjectWithDuplicates(value)
@@ -62,11 +54,12 @@ def _object(marked: list[_ObjectWithDuplicates], pairs: list[tuple[str, Any]]) -
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise _NumberRefused(f"{text} is not a number")
+    raise _malformed(f"{text} is not a number")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 20 else f"{text[:20]}..."
+def _refuse_number(text: str) -> NoReturn:
+    shown = text if len(text) <= 20 else f"{text[:20]}..."
+    raise _malformed(f"the number {shown} is too long or out of range")
 
 
 def _decimal(text: str) -> Decimal:
@@ -77,13 +70,13 @@ def _decimal(text: str) -> Decimal:
     except InvalidOperation:  # an exponent that is itself out of range
         number = None
     if number is None or len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER:
-        raise _NumberRefused(f"the number {_cut(text)} is too long or out of range")
+        _refuse_number(text)
     return number
 
 
 def _integer(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise _NumberRefused(f"the number {_cut(text)} is too long or out of range")
+        _refuse_number(text)
     return int(text)
 
 
@@ -135,10 +128,6 @@ def _decoded(text: str, marked: list[_ObjectWithDuplicates]) -> Any:
     )
     try:
         return decoder.decode(text)
-    except _NumberRefused as error:
-        raise _malformed(str(error)) from None
-    except _ObjectRefused:
-        raise BankError("FORMAT_ERROR", f"An object has at most {MOST_MEMBERS} members.") from None
     except json.JSONDecodeError as error:
         problem = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
         raise _malformed(f"{problem} at line {error.lineno}, column {error.colno}") from None

@@ -10,6 +10,7 @@ diagnosis and the report on TPPs need the bytes that were signed.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from emulator.api.messages import Request, Response, traceparent
+from emulator.api.messages import ELSEWHERE, Request, Response, traceparent
 from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.signature import SignatureRefused, Verified
@@ -189,16 +190,8 @@ class Exchange:
         if self.response is not None:
             headers = [list(pair) for pair in self.response.headers]
             shown["response"] = {"status": self.response.status, "headers": headers}
-        if isinstance(self.signature, Verified):
-            shown["signature"] = {
-                "valid": True,
-                "tpp": self.signature.tpp.id,
-                "roles": sorted(self.signature.tpp.roles),
-                "signingString": self.signature.signing_string,
-                "notes": list(self.signature.notes),
-            }
-        elif self.signature is not None:
-            shown["signature"] = {"valid": False, **self.signature.diagnosis()}
+        if self.signature is not None:
+            shown["signature"] = self.signature.diagnosis()
         shown = self.masked(shown)
         shown["request"]["body"] = self._mask_header_value(_text(self.request.body, self.sizes[0]))
         if self.response is not None:
@@ -222,13 +215,9 @@ def _replaced(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
-def _masked_number(digits: re.Match[str]) -> str:
-    return f"{digits[0][:6]}*****" if is_national_number(digits[0]) else digits[0]
-
-
 def _without_numbers(text: str) -> str:
     """`text` with every Norwegian identity number in it masked."""
-    return _ELEVEN_DIGITS.sub(_masked_number, text)
+    return _ELEVEN_DIGITS.sub(lambda it: f"{it[0][:6]}*****" if is_national_number(it[0]) else it[0], text)
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
@@ -328,3 +317,73 @@ class RequestLog:
                 self._ring, self._large, self._large_bytes = ring, large, size + self._large_bytes
 
         return undo
+
+
+# What follows the requests of a process once their answers are final, that is, when their changes are stored, or when
+# they have become 503 because they are not: metrics, and a line of the log for each. Until the end of its turn an
+# exchange is only noted, and only while somebody follows: otherwise a request costs one look at an empty list.
+
+logger = logging.getLogger(__name__)
+requests = logging.getLogger("emulator.requests")
+
+Ended = tuple[str, Exchange]
+"""A request, with the name of its bank."""
+
+
+class Outcomes:
+    """The requests of all banks of a process; `followers` are called with each."""
+
+    def __init__(self) -> None:
+        self.followers: list[Callable[[str, Exchange], None]] = []
+        self._noted: deque[Ended] = deque(maxlen=MOST_EXCHANGES)
+
+    def note(self, bank: str, exchange: Exchange) -> None:
+        """An exchange whose answer is computed, but not final."""
+        self._noted.append((bank, exchange))
+
+    def take(self) -> Sequence[Ended]:
+        """What was noted since the last call, to be passed to `tell` when the answers are final."""
+        if not self._noted:
+            return ()
+        noted = list(self._noted)
+        self._noted.clear()
+        return noted
+
+    def tell(self, ended: Sequence[Ended]) -> None:
+        """Pass exchanges with final answers on; never raises, as the answers may be sent."""
+        for bank, exchange in ended:
+            if exchange.response is not None and exchange.response.delivery is ELSEWHERE:
+                continue  # its new home answers it
+            for follow in self.followers:
+                try:
+                    follow(bank, exchange)
+                except Exception:
+                    logger.exception("a request could not be counted or logged")
+
+
+def log_request(bank: str, exchange: Exchange) -> None:
+    """Write a line about a request; `--log-format json` shows its fields as members."""
+    request = exchange.request
+    target, reason = exchange.masked([request.target, "; ".join(map(_reason, exchange.messages()))])
+    fields = {
+        "requestId": exchange.request_id,
+        "bank": bank,
+        "tpp": exchange.tpp,
+        "operation": exchange.operation,
+        "status": exchange.status,
+        "milliseconds": exchange.milliseconds,
+        "reason": reason,
+        "rules": list(exchange.rules),
+        "traceparent": traceparent(request.headers),
+    }
+    line = f"{request.method} {target} {exchange.status}"
+    # not by its `info`, which looks for the line of code that called it
+    record = logging.LogRecord(requests.name, logging.INFO, __file__, 0, line, None, None)
+    record.fields = {name: value for name, value in fields.items() if value not in (None, "", [])}
+    if requests.isEnabledFor(logging.INFO):
+        requests.handle(record)
+
+
+def _reason(message: dict[str, str]) -> str:
+    about = " ".join(part for part in (message["code"], message.get("path")) if part)
+    return f"{about}: {message['text']}" if message.get("text") else about

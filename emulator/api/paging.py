@@ -24,12 +24,7 @@ TRANSACTION_LIST = (
     QueryParameter("dateTo", "date", "The latest date", not_before="dateFrom"),
     _OFFSET,
     QueryParameter(
-        "limit",
-        "int",
-        "How many transactions are returned",
-        minimum=1,
-        maximum=MAX_LIMIT,
-        default=DEFAULT_LIMIT,
+        "limit", "int", "How many transactions are returned", minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT
     ),
 )
 SANDBOX_TRANSACTION_LIST = (
@@ -80,10 +75,19 @@ def page_links(call: Call, asked: Window, account: str, *, more: bool) -> Links:
 
     `account`: the path of the account or card account.
     """
-    every = _address_of_pages(call, asked)
+    address = call.operation.path
+    for name, value in call.params.items():
+        address = address.replace("{" + name + "}", value)
+    # Statuses and dates need no escapes in a query.
+    address += f"?bookingStatus={asked.status}"
+    # A dateFrom after dateTo would be refused; omitted, it has the same effect.
+    if asked.first is not None and (asked.last is None or asked.first <= asked.last):
+        address += f"&dateFrom={asked.first}"
+    if asked.last is not None:
+        address += f"&dateTo={asked.last}"
 
     def link(offset: int) -> Link:
-        return call.link(f"{every}&offset={offset}&limit={asked.limit}")
+        return call.link(f"{address}&offset={offset}&limit={asked.limit}")
 
     links = {"self": link(asked.offset), "account": call.link(account)}
     if more:
@@ -91,19 +95,3 @@ def page_links(call: Call, asked: Window, account: str, *, more: bool) -> Links:
     if asked.offset:
         links["previous"] = link(max(0, asked.offset - asked.limit))
     return links
-
-
-def _address_of_pages(call: Call, asked: Window) -> str:
-    """The common beginning of the links to pages; statuses and dates need no escapes in a query."""
-    address = f"{_path(call)}?bookingStatus={asked.status}"
-    # A dateFrom after dateTo would be refused; omitted, it has the same effect.
-    if asked.first is not None and (asked.last is None or asked.first <= asked.last):
-        address += f"&dateFrom={asked.first}"
-    return address if asked.last is None else f"{address}&dateTo={asked.last}"
-
-
-def _path(call: Call) -> str:
-    path = call.operation.path
-    for name, value in call.params.items():
-        path = path.replace("{" + name + "}", value)
-    return path

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,12 +44,6 @@ _UNUSABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503
 )
 _NO_MEMORY = BankError("SYSTEM_ERROR", "The bank has not enough memory for this.", status=503)
-
-
-def status_of(error: BankError) -> int:
-    if error.status is not None:
-        return error.status
-    return 400 if error.in_body else STATUS[error.code]
 
 
 def message_body(message: Message) -> answers.TppMessage:
@@ -110,13 +104,18 @@ def refusal(
     body: answers.Error = {"tppMessages": [message_body(message) for message in error.messages]}
     if links:
         body["_links"] = links
-    return json_response(status_of(error), body, headers)
+    status = error.status or (400 if error.in_body else STATUS[error.code])
+    return json_response(status, body, headers)
 
 
 def failed(request: Request, error: Exception) -> BankError:
     """Log `error`, and return the refusal of the request: 503 for a failure of files or memory, else 500."""
     line = f"{request.method} {split_target(request.target)[0]}"
-    about = {"fields": {name: value for name, value in _identified(request) if value is not None}}
+    identified = {  # the other lines of the log about the request, and its trace
+        "requestId": next((value for name, value in request.headers if name.lower() == "x-request-id"), None),
+        "traceparent": traceparent(request.headers),
+    }
+    about = {"fields": {name: value for name, value in identified.items() if value is not None}}
     if isinstance(error, OSError):
         logger.error("%s: %s", line, error, extra=about)
         return _UNUSABLE
@@ -128,12 +127,6 @@ def failed(request: Request, error: Exception) -> BankError:
         return BankError("SYSTEM_ERROR", f"A certificate or its key cannot be read: {error}.", status=503)
     logger.error("%s failed", line, exc_info=error, extra=about)
     return _FAILED
-
-
-def _identified(request: Request) -> Iterator[tuple[str, str | None]]:
-    """What finds the other lines of the log about a request, and its trace."""
-    yield "requestId", next((value for name, value in request.headers if name.lower() == "x-request-id"), None)
-    yield "traceparent", traceparent(request.headers)
 
 
 VARY = ("Vary", "Accept-Encoding, Accept-Language")  # what decides on an answer that there is in two languages

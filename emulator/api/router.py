@@ -114,8 +114,7 @@ class Router(Generic[AnyRow, Route]):
     def _match(self, path: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
         if not path.startswith("/"):
             return None
-        segments = path[1:].split("/")
-        return self._straight(segments) or self._walk(self._root, segments, 0, {})
+        return self._walk(self._root, path[1:].split("/"), 0, {})
 
     def _lookup(self, path: str, prefix: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]]:
         match = self._match(path)
@@ -128,22 +127,6 @@ class Router(Generic[AnyRow, Route]):
         if near is not None and self._match(near) is None:
             ending = ": % must be followed by two hex digits, and the result must be UTF-8."
         raise BankError("NOT_FOUND", f"There is no address {prefix}{path[:200]}{ending}")
-
-    def _straight(self, segments: list[str]) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
-        """The result of `_walk` without backtracking; None if backtracking may be needed."""
-        node = self._root
-        params = {}
-        for segment in segments:
-            child = node.fixed.get(segment)
-            if child is None:
-                if not node.named or not segment or "%" in segment:
-                    return None
-                name, allowed, child = node.named[0]
-                if allowed is not None and segment not in allowed:
-                    return None
-                params[name] = segment
-            node = child
-        return (node.methods, params) if node.methods else None
 
     def _near(self, path: str) -> str | None:
         """An address that is probably meant: without empty segments, with the base address once, or spelt right."""

@@ -6,8 +6,8 @@ spelling, takes the full way (`validate`), which collects the problems in this o
 the bank cannot process, types and lengths, then the rules over several members, which do not repeat a member that was
 reported. Unknown members are no problem: they are removed and named in a WARNING.
 
-A body may be made to be slow. Therefore lists are checked in pieces until there are enough problems for an answer, and
-rules over several members only see the beginning of the lists of a refused body.
+A body may be made to be slow. Therefore of very many problems those at the beginning of its lists are told, and rules
+over several members only see the beginning of the lists of a refused body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
@@ -37,8 +36,6 @@ Loc = tuple[int | str, ...]
 _BLANKS = b" \t\r\n"  # of JSON
 _USUAL = 16 * 1024  # bytes of a body that is worth a first try, see `_valid`
 _UNKNOWN = "extra_forbidden"  # pydantic's name for a member that a shape does not have
-# A body of maximum size can have half a million wrong items, which would take seconds to check.
-_PIECE = 1000  # items of a long list that are checked at once
 _LOOKED_AT = 10_000  # items of each list of a refused body that rules over several members check
 
 
@@ -56,10 +53,9 @@ class Shape:
 
     def check(self, value: Any) -> Any:
         """The value in its types; raises `invalid`."""
-        if self.listed is None or not isinstance(value, list):
-            return self.types.validator.validate_python(value)
-        check = self.listed.validator.validate_python  # in pieces, as no other request is answered during one
-        return [item for start in range(0, len(value), _PIECE) for item in check(value[start : start + _PIECE])]
+        if self.listed is not None and isinstance(value, list):
+            return self.listed.validator.validate_python(value)
+        return self.types.validator.validate_python(value)
 
 
 @lru_cache(maxsize=256)
@@ -134,28 +130,15 @@ def validate(
 
 
 def _details(expected_shape: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
-    """pydantic's errors; a long list is checked in pieces until there are enough errors for an answer."""
-    if expected_shape.listed is None or not isinstance(value, list):
-        if error.error_count() > MOST_MESSAGES:
-            try:
-                expected_shape.check(beginning(value, MOST_MESSAGES))
-            except expected_shape.invalid as first:
-                return first.errors(include_url=False)
-        return error.errors(include_url=False)
-    details: list[ErrorDetails] = []
-    problems = 0
-    for start in range(0, len(value), _PIECE):
+    """pydantic's errors; of more than an answer has, those at the beginning of each list, if there is a mistake."""
+    if error.error_count() > MOST_MESSAGES:
         try:
-            expected_shape.check(value[start : start + _PIECE])
-        except expected_shape.invalid as inner:
-            for detail in inner.errors(include_url=False):
-                index, *rest = detail["loc"]
-                detail["loc"] = (start + int(index), *rest)
-                details.append(detail)
-                problems += detail["type"] != _UNKNOWN
-        if problems >= MOST_MESSAGES:
-            break
-    return details
+            expected_shape.check(beginning(value, MOST_MESSAGES))
+        except expected_shape.invalid as first:
+            details = first.errors(include_url=False)
+            if any(detail["type"] != _UNKNOWN for detail in details):
+                return details
+    return error.errors(include_url=False)
 
 
 def _with_mistakes(
@@ -177,7 +160,9 @@ def _with_mistakes(
     if wrong:
         raise BankError.several(wrong)
     clean = expected_shape.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
-    return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
+    text = "The bank does not know this member and has ignored it."
+    places = (written(detail["loc"]) or None for detail in unknown[:MOST_MESSAGES])
+    return clean, [Message("FORMAT_ERROR", text, place, "WARNING") for place in places]
 
 
 def _without(value: Any, unknown: Sequence[Loc]) -> Any:
@@ -189,11 +174,6 @@ def _without(value: Any, unknown: Sequence[Loc]) -> Any:
             holder = holder[step]
         del holder[name]
     return copy
-
-
-def _warning(loc: Loc) -> Message:
-    text = "The bank does not know this member and has ignored it."
-    return Message("FORMAT_ERROR", text, written(loc) or None, "WARNING")
 
 
 def _sentence(detail: ErrorDetails) -> str:

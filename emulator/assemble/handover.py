@@ -29,7 +29,7 @@ from emulator.scenario.rules import RuleSet
 
 logger = logging.getLogger(__name__)
 
-FORM = 2  # raised when what is left changes
+FORM = 3  # raised when what is left changes
 
 
 def memory_of(service: BankService) -> bytes:

@@ -155,7 +155,7 @@ def explain(
         raise Failed("explain takes a FILE (or -), or --request ID")
     if request_id is not None and (body or profile):
         raise Failed("--body and --profile go with a FILE; requests of the log were checked by the bank")
-    from emulator.api.signature.captures import CaptureUnreadable
+    from emulator.api.signature.explain import CaptureUnreadable
 
     try:
         verdict = _logged(request_id, url) if request_id is not None else _checked(file or "-", body, profile)

@@ -58,10 +58,7 @@ def _operation(row: ControlOperation, writer: Writer) -> dict[str, Any]:
         "tags": [_tag(row)],
         "summary": row.summary,
         "description": row.description,
-        "parameters": [
-            *map(path_parameter, _PARAMETER.findall(row.path)),
-            *map(query_parameter, row.query),
-        ],
+        "parameters": [*map(path_parameter, _PARAMETER.findall(row.path)), *map(query_parameter, row.query)],
         "requestBody": _body(row, writer),
         "responses": {**responses, "default": {"$ref": "#/components/responses/refused"}},
     }

@@ -43,7 +43,7 @@ _OTHERS = {
     "JURISDICTIONL": "1.3.6.1.4.1.311.60.2.1.1",
 }  # fmt: skip
 _ESCAPABLE = frozenset(' #=+,;<>"\\')
-_HEX = frozenset("0123456789abcdefABCDEF")
+_PARTS = re.compile(r"\\(?:[0-9A-Fa-f]{2}|.)?|.", re.DOTALL)  # a character, or what a backslash escapes
 _TEXT_TAGS = {0x0C: "utf-8", 0x12: "ascii", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1A: "ascii",
               0x1C: "utf-32-be", 0x1E: "utf-16-be"}  # fmt: skip
 
@@ -132,18 +132,12 @@ def _other_type(kind: str, oddities: dict[str, None]) -> str:
 
 def _split(text: str, separator: str) -> list[str]:
     """`text` split at each separator that is not escaped by a backslash."""
-    if "\\" not in text:
-        return text.split(separator)
-    pieces, start, at, end = [], 0, 0, len(text)
-    while at < end:
-        if text[at] == "\\":
-            at += 2
-            continue
-        if text[at] == separator:
-            pieces.append(text[start:at])
-            start = at + 1
-        at += 1
-    pieces.append(text[start:])
+    pieces = [""]
+    for part in _PARTS.findall(text):
+        if part == separator:
+            pieces.append("")
+        else:
+            pieces[-1] += part
     return pieces
 
 
@@ -168,20 +162,17 @@ def _value(text: str) -> str:
             raise NameUnreadable('a double quote inside a value must be written \\"')
         return text
     raw = bytearray()
-    at, end = 0, len(text)
-    while at < end:
-        character = text[at]
-        if character != "\\":
-            raw += character.encode("utf-8", "surrogatepass")
-            at += 1
-        elif at + 2 < end + 1 and text[at + 1 : at + 2] in _ESCAPABLE:
-            raw += text[at + 1].encode()
-            at += 2
-        elif at + 2 < end and text[at + 1] in _HEX and text[at + 2] in _HEX:
-            raw.append(int(text[at + 1 : at + 3], 16))
-            at += 3
+    for match in _PARTS.finditer(text):
+        part, escaped = match[0], match[0][1:]
+        if part[0] != "\\":
+            raw += part.encode("utf-8", "surrogatepass")
+        elif escaped in _ESCAPABLE:
+            raw += escaped.encode()
+        elif len(escaped) == 2:
+            raw.append(int(escaped, 16))
         else:
-            raise NameUnreadable(f"a backslash must escape a special character, found {text[at : at + 3]!r}")
+            here = text[match.start() : match.start() + 3]
+            raise NameUnreadable(f"a backslash must escape a special character, found {here!r}")
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

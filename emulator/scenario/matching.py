@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from emulator.api.headers import IDS, one_spelling
-from emulator.api.operations import PRODUCT, OperationVariant, operation_ids, variants
+from emulator.api.operations import OperationVariant, operation_ids, variants
 from emulator.bank import conditions, products
 from emulator.bank.conditions import (
     ABSENT,
@@ -153,8 +153,7 @@ def _can_have(variant: OperationVariant, name: str, condition: Condition) -> boo
     """Whether a request for an operation can have a fact that meets a condition."""
     row, product = variant.row, variant.product
     if name == "path":
-        address = row.path if product is None else row.path.replace(PRODUCT, f"{product.service}/{product.name}")
-        return _can_be(address.split("/"), condition)
+        return _can_be(variant.path.split("/"), condition)
     if name in _PARAMETERS:
         has = _PARAMETERS[name] in row.path
         return not conditions.is_absence(condition) if has else conditions.fits(condition, ABSENT)

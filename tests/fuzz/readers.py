@@ -13,8 +13,7 @@ from cryptography import x509
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.headers import Headers
 from emulator.api.json_body import check_strings, read_json
-from emulator.api.signature.captures import CaptureUnreadable
-from emulator.api.signature.explain import explain
+from emulator.api.signature.explain import CaptureUnreadable, explain
 from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
 from emulator.ca.qcstatements import StatementsUnreadable, psd2_roles
@@ -36,7 +35,7 @@ def signature(data: bytes) -> None:
     text = data.decode("latin-1")
     for read, refusal in (
         (signing.parse, signing.HeaderUnreadable),
-        (signing.unwrap, signing.WrappingUnreadable),
+        (signing.unwrap, signing.HeaderUnreadable),
         (keyid.read_name, keyid.NameUnreadable),
         (dates.parse_date, dates.DateUnreadable),
     ):

@@ -60,15 +60,14 @@ class Writer:
         for (name, _), schema in roots.items():
             if schema.get("$ref") != f"#/components/schemas/{name}":
                 schemas[str(name)] = schema
-        return {name: _without_recursion(schema, name) for name, schema in sorted(schemas.items())}
-
-
-def _without_recursion(schema: JsonObject, name: str) -> JsonObject:
-    """Replace the references of a union to itself by "any": TypeScript generators cannot express recursive unions."""
-    return schema if "properties" in schema else _replaced(schema, {"$ref": f"#/components/schemas/{name}"})
+        return {
+            name: schema if "properties" in schema else _replaced(schema, {"$ref": f"#/components/schemas/{name}"})
+            for name, schema in sorted(schemas.items())
+        }
 
 
 def _replaced(value: Any, own: JsonObject) -> Any:
+    """Replace the references of a union to itself by "any": TypeScript generators cannot express recursive unions."""
     if value == own:
         return {}
     if isinstance(value, dict):

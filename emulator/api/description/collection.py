@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from emulator.api.description import examples
@@ -35,25 +36,21 @@ _ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """One step of the run: an operation and its expected status.
+    """One step of the run: an operation, and what differs from the usual.
 
-    `saves`: variables by name, each with a JavaScript path into the answer's body; `values`: values of path parameters
-    (default: the variable with the parameter's name); `body`: replaces the operation's example; `note`: distinguishes
-    steps with the same operation; `other`: a second status that is accepted.
+    `status`: if it is not the operation's first; `other`: a second one that is accepted. `saves`: variables by name,
+    each with a JavaScript path into the answer's body, beside the id of a created resource; `values`: values of path
+    parameters (default: the variable with the parameter's name); `body`: replaces the operation's last example;
+    `note`: distinguishes steps with the same operation.
     """
 
     operation: str
-    status: int
+    status: int | None = None
     saves: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     note: str = ""
     other: int | None = None
-
-    @property
-    def statuses(self) -> tuple[int, ...]:
-        """The accepted statuses."""
-        return (self.status,) if self.other is None else (self.status, self.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,101 +82,61 @@ def requests() -> list[CollectionRequest]:
         _request(f"{number:02} {folder}", step, rows.get(step.operation), shown)
         for number, (folder, steps) in enumerate(_folders(shown).items(), 1)
         for step in steps
-        if step.operation in rows or step.operation in (APPROVE, RETURN)
     ]
 
 
 APPROVE, RETURN = "approve", "return"  # steps of the customer, which are not operations of the table
+_SAVED = {  # variables that come from a list
+    "getAccounts": {"accountId": "accounts[0].resourceId"},
+    "getTransactions": {"transactionId": "transactions.booked[0].transactionId"},
+    "getCardAccounts": {"cardAccountId": "cardAccounts[0].resourceId"},
+    "listSandboxAccountTransactions": {"transactionId": "[0].id"},
+    "listSandboxCardAccountTransactions": {"transactionId": "[0].cardTransactionId"},
+}
 
 
 def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]:
     link = '_links.scaRedirect.href.split("/").pop()'
+    payments = [_payment(title, body) for title, body in shown["createPayment"].items()]
+    first = replace(payments[0][0], body=next(iter(shown["createPayment"].values())), note="for the basket")
+    [customer] = shown["createSandboxCustomer"].values()
+    renamed = {**customer, "name": f"{customer['name']} Ny"}
     return {
         "Log in": [
             # 401 if the proxy still sends a PSU-ID from before the last initialize; its scaRedirect works as well.
-            RunStep("createConsent", 201, {"scaId": link}, other=401),
-            RunStep(APPROVE, 200, {"redirect": "redirect"}, {"id": "{{scaId}}"}, {"nationalId": CUSTOMER}),
-            RunStep(RETURN, 200),
-            RunStep("createBankOfferedConsent", 201, {"consentId": "consentId"}),
-            RunStep("getConsent", 200),
-            RunStep("getConsentStatus", 200),
+            RunStep("createConsent", saves={"scaId": link}, other=401),
+            RunStep(APPROVE, saves={"redirect": "redirect"}, values={"id": "{{scaId}}"}, body={"nationalId": CUSTOMER}),
+            *_steps(RETURN, "createBankOfferedConsent", "getConsent", "getConsentStatus"),
         ],
-        "Customer": [RunStep("getUser", 200), RunStep("getUsers", 200), RunStep("getAgreements", 200)],
-        "Accounts": [
-            RunStep("getAccounts", 200, {"accountId": "accounts[0].resourceId"}),
-            RunStep("getAccount", 200),
-            RunStep("getBalances", 200),
-            RunStep("getTransactions", 200, {"transactionId": "transactions.booked[0].transactionId"}),
-            RunStep("getTransactionDetails", 200),
-        ],
-        "Cards": [
-            RunStep("getCardAccounts", 200, {"cardAccountId": "cardAccounts[0].resourceId"}),
-            RunStep("getCardAccount", 200),
-            RunStep("getCardBalances", 200),
-            RunStep("getCardTransactions", 200),
-        ],
-        "Payments": [step for title, body in shown["createPayment"].items() for step in _payment(title, body)],
-        "Signing baskets": [
-            RunStep(
-                "createPayment", 201, {"paymentId": "paymentId"}, *_first(shown["createPayment"]), note="for the basket"
-            ),
-            RunStep("createSigningBasket", 201, {"basketId": "basketId"}, body={"paymentIds": ["{{paymentId}}"]}),
-            RunStep("getSigningBasket", 200),
-            RunStep("getSigningBasketStatus", 200),
-            RunStep("startSigningBasketAuthorisation", 201, {"authorisationId": "authorisationId"}),
-            RunStep("getSigningBasketAuthorisations", 200),
-            RunStep("getSigningBasketAuthorisation", 200),
-            RunStep("deleteSigningBasket", 204),
-        ],
-        "Sandbox customers": [
-            RunStep("createSandboxCustomer", 201, {"customerId": "customerId"}),
-            RunStep("listSandboxCustomers", 200),
-            RunStep("getSandboxCustomer", 200),
-            RunStep("updateSandboxCustomer", 200, body=_renamed(_only(shown["createSandboxCustomer"]))),
-        ],
-        "Sandbox accounts": [
-            RunStep("createSandboxAccount", 201, {"mockAccountId": "id"}),
-            RunStep("listSandboxAccounts", 200),
-            RunStep("getSandboxAccount", 200),
-            RunStep("updateSandboxAccount", 200),
-            RunStep("createSandboxAccountTransactions", 201, body=shown["createSandboxAccountTransactions"]["several"]),
-            RunStep("listSandboxAccountTransactions", 200, {"transactionId": "[0].id"}),
-            RunStep("getSandboxAccountTransaction", 200),
-            RunStep("deleteSandboxAccountTransactions", 204),
-            RunStep("deleteSandboxAccount", 204),
-        ],
-        "Sandbox cards": [
-            RunStep("createSandboxCardAccount", 201, {"mockCardAccountId": "resourceId"}),
-            RunStep("listSandboxCardAccounts", 200),
-            RunStep("getSandboxCardAccount", 200),
-            RunStep("updateSandboxCardAccount", 200),
-            RunStep(
-                "createSandboxCardAccountTransactions",
-                201,
-                body=shown["createSandboxCardAccountTransactions"]["several"],
-            ),
-            RunStep("listSandboxCardAccountTransactions", 200, {"transactionId": "[0].cardTransactionId"}),
-            RunStep("getSandboxCardAccountTransaction", 200),
-            RunStep("deleteSandboxCardAccountTransactions", 204),
-            RunStep("deleteSandboxCardAccount", 204),
-        ],
-        "Sandbox agreements": [
-            RunStep("createSandboxAgreement", 201, {"agreementId": "agreementId"}),
-            RunStep("listSandboxAgreements", 200),
-            RunStep("getSandboxAgreement", 200),
-            RunStep("createSandboxEngagement", 201, {"engagementId": "engagementId"}),
-            RunStep("listSandboxEngagements", 200),
-            RunStep("getSandboxEngagement", 200),
-            RunStep("deleteSandboxEngagement", 204),
-            RunStep("deleteSandboxAgreement", 204),
-        ],
-        "Contact information": [RunStep("putContactInformation", 200), RunStep("getContactInformation", 200)],
-        "Clean up": [
-            RunStep("deleteSandboxCustomer", 204),
-            RunStep("deleteConsent", 204),
-            RunStep("initializeSandbox", 200),
-        ],
+        "Customer": _under("/v1/user", "/v1/agreements"),
+        "Accounts": _under("/v1/accounts"),
+        "Cards": _under("/v1/card-accounts"),
+        "Payments": [step for steps in payments for step in steps],
+        "Signing baskets": [first, *_under("/v1/signing-baskets", bodies={"POST": {"paymentIds": ["{{paymentId}}"]}})],
+        "Sandbox customers": _under("/v1/sandbox/customers", bodies={"PUT": renamed})[:-1],  # deleted in the end
+        "Sandbox accounts": _under("/v1/sandbox/accounts"),
+        "Sandbox cards": _under("/v1/sandbox/card-accounts"),
+        "Sandbox agreements": _under("/v1/sandbox/agreements"),
+        "Contact information": _steps("putContactInformation", "getContactInformation"),
+        "Clean up": _steps("deleteSandboxCustomer", "deleteConsent", "initializeSandbox"),
     }
+
+
+def _steps(*operations: str) -> list[RunStep]:
+    return [RunStep(operation) for operation in operations]
+
+
+def _under(*paths: str, bodies: Mapping[str, Any] = MappingProxyType({})) -> list[RunStep]:
+    """All operations under these paths, in the order of the table; those that delete come last, the inner ones first.
+
+    `bodies`: other ones than the example, by method.
+    """
+    rows = [row for row in table() if row.path.startswith(paths)]
+    deleting = sorted((row for row in rows if row.method == "DELETE"), key=lambda row: -len(row.path))
+    return [
+        RunStep(row.id, saves=_SAVED.get(row.id, {}), body=None if row.body is None else bodies.get(row.method))
+        for row in (*(row for row in rows if row.method != "DELETE"), *deleting)
+    ]
 
 
 def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
@@ -190,38 +147,15 @@ def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
     cancellable = flow.allowed("ACTC", "CANC")
     date = "startDate" if "startDate" in body else "requestedExecutionDate" if flow.allowed("ACTC", "PDNG") else None
     dated = {} if date is None else {date: EXECUTION_DATE}
-    steps = [
-        RunStep("createPayment", 201, {"paymentId": "paymentId"}, values, {**body, **dated}, title),
-        RunStep("getPayment", 200, {}, values, note=title),
-        RunStep("getPaymentStatus", 200, {}, values, note=title),
-        RunStep("startAuthorisation", 201, {"authorisationId": "authorisationId"}, values, note=title),
-        RunStep("getAuthorisations", 200, {}, values, note=title),
-        RunStep("getAuthorisation", 200, {}, values, note=title),
-        RunStep(APPROVE, 200, {}, {"id": "{{paymentId}}"}, {}, title),
-        RunStep("deletePayment", 202 if cancellable else 409, {}, values, note=title),
+    reads = ["getPayment", "getPaymentStatus", "startAuthorisation", "getAuthorisations", "getAuthorisation"]
+    cancels = ["startCancellationAuthorisation", "getCancellationAuthorisations", "getCancellationAuthorisation"]
+    return [
+        RunStep("createPayment", values=values, body={**body, **dated}, note=title),
+        *(RunStep(operation, values=values, note=title) for operation in reads),
+        RunStep(APPROVE, values={"id": "{{paymentId}}"}, body={}, note=title),
+        RunStep("deletePayment", status=None if cancellable else 409, values=values, note=title),
+        *(RunStep(operation, values=values, note=title) for operation in (cancels if cancellable else ())),
     ]
-    if cancellable:
-        saves = {"authorisationId": "authorisationId"}
-        steps += [
-            RunStep("startCancellationAuthorisation", 201, saves, values, note=title),
-            RunStep("getCancellationAuthorisations", 200, {}, values, note=title),
-            RunStep("getCancellationAuthorisation", 200, {}, values, note=title),
-        ]
-    return steps
-
-
-def _only(shown: Mapping[str, Any]) -> Any:
-    return next(iter(shown.values()))
-
-
-def _first(shown: Mapping[str, Any]) -> tuple[Mapping[str, str], Any]:
-    title, body = next(iter(shown.items()))
-    service, product = examples.product_of(title)
-    return {"payment-service": service, "payment-product": product}, body
-
-
-def _renamed(customer: Mapping[str, Any]) -> dict[str, Any]:
-    return {**customer, "name": f"{customer['name']} Ny"}
 
 
 def _request(
@@ -232,18 +166,19 @@ def _request(
         return _customer(folder, step, after)
     body = step.body
     if body is None and row.body is not None:
-        body = _only(shown[row.id])
+        body = list(shown[row.id].values())[-1]
+    status = step.status or next(iter(row.answers))
     return CollectionRequest(
         folder=folder,
         name=row.summary + after,
         about=f"{row.id}. {row.description}",
         method=row.method,
         path=re.sub(r"{([^}]+)}", lambda match: _value(row.path, match[1], step), row.path),
-        statuses=step.statuses,
+        statuses=(status,) if step.other is None else (status, step.other),
         headers=() if body is None else (_JSON,),
         query={parameter.name: parameter.text for parameter in row.query},
         body=None if body is None else json.dumps(body, indent=2, ensure_ascii=False),
-        saves=step.saves,
+        saves=step.saves or ({} if row.gives is None else {row.gives[0]: row.gives[1]}),
     )
 
 
@@ -264,7 +199,7 @@ def _customer(folder: str, step: RunStep, after: str) -> CollectionRequest:
             about="The redirect after the SCA: the proxy stores the PSU-ID and the session id from it.",
             method="GET",
             path="{{redirect}}",
-            statuses=step.statuses,
+            statuses=(200,),
         )
     return CollectionRequest(
         folder=folder,
@@ -272,7 +207,7 @@ def _customer(folder: str, step: RunStep, after: str) -> CollectionRequest:
         about="approveSca of the control interface, instead of the pages that a customer would open.",
         method="POST",
         path=f"/_emulator/sca/{step.values['id']}/approve",
-        statuses=step.statuses,
+        statuses=(200,),
         headers=(_JSON, ("Authorization", "Bearer {{controlToken}}")),
         body=json.dumps(step.body),
         saves=step.saves,

@@ -95,44 +95,30 @@ def _written(today: date, base: str, prefix: str, signed: str) -> bytes:
 def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> JsonObject:
     """The operations of the table; dates of examples are relative to `today`."""
     rows = tuple(operations or table())
-    return _document([_Variant(row) for row in rows], rows, today, signed="by-client", headers_apart=False)
+    return _document(
+        [OperationVariant(row.id, row) for row in rows], rows, today, signed="by-client", headers_apart=False
+    )
 
 
 def published(*, today: date | None = None, signed: str = "by-client", base: str = BASE) -> JsonObject:
     """The document for generators of clients; `signed` is `by-client` or `by-proxy`, `base` the bank's address."""
-    forms = [_Variant(one.row, one) for one in variants().values()]
-    shown = _document(forms, table(), today, signed=signed, headers_apart=True)
+    shown = _document(tuple(variants().values()), table(), today, signed=signed, headers_apart=True)
     for path in shown["paths"].values():
         for operation in path.values():
             operation["externalDocs"] = {"url": base + operation["externalDocs"]["url"]}
     return {**shown, "servers": [{"url": base}]}
 
 
-class _Variant:
-    """An operation in a document: of the table, or of one payment product."""
-
-    def __init__(self, row: Operation, of_product: OperationVariant | None = None) -> None:
-        self.row = row
-        self.id, self.path = row.id, row.path
-        self.fixed: Params = {}
-        if of_product is not None and of_product.product is not None:
-            product = of_product.product
-            self.id, self.path = of_product.id, row.path.replace(PRODUCT, f"{product.service}/{product.name}")
-            self.fixed = _params((product.service, product.name))
-
-    def path_parameters(self) -> list[Params]:
-        """The path parameters of its payment products; one empty set of parameters without a payment product."""
-        if self.fixed:
-            return [self.fixed]
-        return [_params(product) for product in sorted(products.table())] if PRODUCT in self.path else [{}]
-
-
-def _params(product: tuple[str, str]) -> Params:
-    return {"payment-service": product[0], "payment-product": product[1]}
+def _path_parameters(form: OperationVariant) -> list[Params]:
+    """The path parameters of its payment products; one empty set of parameters without a payment product."""
+    if PRODUCT not in form.row.path:
+        return [{}]
+    named = [(form.product.service, form.product.name)] if form.product else sorted(products.table())
+    return [{"payment-service": service, "payment-product": product} for service, product in named]
 
 
 def _document(
-    forms: Sequence[_Variant],
+    forms: Sequence[OperationVariant],
     rows: Sequence[Operation],
     today: date | None,
     *,
@@ -162,7 +148,7 @@ def _document(
                 _component(name): _header(name) for name in (*_LISTED, *NOTIFICATION_HEADERS) if name in shared
             },
             "headers": {
-                _component(name): {"description": examples.HEADER_TEXTS[name], "schema": schema}
+                _component(name): {"description": examples.HEADERS[name][0], "schema": schema}
                 for name, schema in _ANSWERED.items()
             },
             "responses": {
@@ -176,12 +162,14 @@ def _document(
 _SECURITY_HEADERS = tuple(scheme["name"] for scheme in _SECURITY.values())
 
 
-def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies: Mapping[str, Any]) -> JsonObject:
-    row = form.row
+def _operation(
+    form: OperationVariant, forms: Sequence[OperationVariant], writer: Writer, bodies: Mapping[str, Any]
+) -> JsonObject:
+    row, product = form.row, form.product
     return {
         "operationId": form.id,
         "x-operation": row.id if form.id != row.id else None,
-        "summary": f"{row.summary} ({'/'.join(form.fixed.values())})" if form.fixed else row.summary,
+        "summary": f"{row.summary} ({product.service}/{product.name})" if product else row.summary,
         "description": row.description,
         "externalDocs": {"url": f"/docs/reference/{row.manual or _MANUAL[row.tag]}"},
         "tags": [row.tag] if row.tag else [],
@@ -191,7 +179,7 @@ def _operation(form: _Variant, forms: Sequence[_Variant], writer: Writer, bodies
     }
 
 
-def _path(form: _Variant) -> list[JsonObject]:
+def _path(form: OperationVariant) -> list[JsonObject]:
     entries = []
     for name in _PARAMETER.findall(form.path):
         values: Sequence[str] = PATH_VALUES.get(name, ())
@@ -209,10 +197,10 @@ def _component(name: str) -> str:
     return name.replace("-", "")
 
 
-def _headers(form: _Variant, apart: frozenset[str], *, demand: bool) -> tuple[list[str], list[str]]:
+def _headers(form: OperationVariant, apart: frozenset[str], *, demand: bool) -> tuple[list[str], list[str]]:
     """The headers that every product requires, including Date, and the others of the operation's columns."""
     operation = form.row
-    routes = [Route.of(operation, params) for params in form.path_parameters()]
+    routes = [Route.of(operation, params) for params in _path_parameters(form)]
     demanded = frozenset[str].intersection(*map(_demanded, routes)) if demand else frozenset[str]()
     required = [name for name in _LISTED if name.lower() in demanded and name not in apart]
     optional = [
@@ -232,38 +220,39 @@ def _demanded(route: Route) -> frozenset[str]:
 
 
 def _header(name: str) -> JsonObject:
+    description, example = examples.HEADERS[name]
     return {
         "name": name,
         "in": "header",
         "required": False,
-        "description": examples.HEADER_TEXTS[name],
+        "description": description,
         "schema": dict(NOTIFICATION_HEADERS.get(name) or header_matrix.schema_of(name)),
-        "example": examples.HEADERS[name],
+        "example": example,
     }
 
 
-def _body(form: _Variant, writer: Writer, shown: Mapping[str, Any]) -> JsonObject:
+def _body(form: OperationVariant, writer: Writer, shown: Mapping[str, Any]) -> JsonObject:
     body = form.row.body
     if callable(body):
-        shapes = list(dict.fromkeys(body(params) for params in form.path_parameters()))
+        shapes = list(dict.fromkeys(body(params) for params in _path_parameters(form)))
         schemas = [writer.schema(shape) for shape in shapes]
         schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-        if form.fixed:
-            shown = {name: value for name, value in shown.items() if _params(examples.product_of(name)) == form.fixed}
+        if form.product is not None:
+            shown = {title: value for title, value in shown.items() if _titled(title) is form.product}
     else:
         schema = writer.schema(body)
     return {"required": True, "content": content(schema, shown)}
 
 
-def _responses(form: _Variant, forms: Sequence[_Variant], writer: Writer) -> JsonObject:
+def _responses(form: OperationVariant, forms: Sequence[OperationVariant], writer: Writer) -> JsonObject:
     row = form.row
     responses: JsonObject = {}
     for status, shape in row.answers.items():
         answer: JsonObject = {"description": row.summary, "headers": _answered(row, status)}
         if shape is not None:
             shown = examples.answers(row.id, status)
-            if form.fixed and any(_titled(title) for title in shown):
-                shown = {title: value for title, value in shown.items() if _titled(title) in (None, form.fixed)}
+            if form.product is not None:
+                shown = {title: value for title, value in shown.items() if _titled(title) in (None, form.product)}
             answer["content"] = content(writer.schema(shape), shown)
         if status == 201 and row.gives is not None:
             answer["links"] = _links(form, forms, *row.gives)
@@ -284,20 +273,18 @@ def _answered(row: Operation, status: int) -> JsonObject:
     return {name: {"$ref": f"#/components/headers/{_component(name)}"} for name in names}
 
 
-def _titled(title: str) -> Params | None:
+def _titled(title: str) -> products.Product | None:
     """The payment product that the title of an example names, if any."""
-    named = title.partition(",")[0]
-    product = examples.product_of(named)
-    return _params(product) if product in products.table() else None
+    return products.table().get(examples.product_of(title.partition(",")[0]))
 
 
-def _links(form: _Variant, forms: Sequence[_Variant], parameter: str, member: str) -> JsonObject:
+def _links(form: OperationVariant, forms: Sequence[OperationVariant], parameter: str, member: str) -> JsonObject:
     """The operations on the created resource: its id is in the answer, other parameters are those of the request."""
     own = set(_PARAMETER.findall(form.path))
     links: JsonObject = {}
     for other in forms:
         names = _PARAMETER.findall(other.path)
-        if parameter not in names or not {parameter, *own}.issuperset(names) or other.fixed != form.fixed:
+        if parameter not in names or not {parameter, *own}.issuperset(names) or other.product is not form.product:
             continue
         known = {name: f"$request.path.{name}" for name in names if name != parameter}
         links[other.id] = {

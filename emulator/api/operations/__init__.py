@@ -34,6 +34,12 @@ class OperationVariant:
     row: Operation
     product: Product | None = None
 
+    @property
+    def path(self) -> str:
+        """Its address, with the payment product."""
+        one = self.product
+        return self.row.path if one is None else self.row.path.replace(PRODUCT, f"{one.service}/{one.name}")
+
     def is_of(self, service: str | None, product: str | None) -> bool:
         """Whether it is for this payment product."""
         return self.product is not None and (self.product.service, self.product.name) == (service, product)

@@ -2,8 +2,8 @@
 
 The members of an answer are put together here, the amounts come from `bank/accounts`. Accounts and cards show the same
 balances (`balances_shown`). A member that is stored is also in `bank/documents.py`, in fixtures
-(`bank/fixtures/definitions.py`, `documents.py`) and in sandbox data (`api/shapes/sandbox.py`, `sandbox_answers.py`, the
-operations on sandbox accounts, `bank/sandbox`).
+(`bank/fixtures/definitions.py`, `documents.py`) and in sandbox data (`api/shapes/sandbox.py`,
+`sandbox.py` here, `bank/sandbox`).
 """
 
 from __future__ import annotations
@@ -145,11 +145,7 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     """
     fix = fixes(call)
     account = accounts.find(call.bank, caller_of(call).resource)
-    requested = window(
-        call,
-        grouped=GROUPED_BATCHES in fix,
-        all_pending=call.bank.settings.pending == "unfiltered",
-    )
+    requested = window(call, grouped=GROUPED_BATCHES in fix, all_pending=call.bank.settings.pending == "unfiltered")
     page = transactions.page(call.bank, account["id"], requested)
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)

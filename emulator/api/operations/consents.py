@@ -24,11 +24,7 @@ REDIRECT = frozenset({"tpp-redirect-uri"})
 _ANSWERS = "emulator.api.shapes.answers"
 _consent = partial(operation, column=DETAILS, roles=AISP, tag="Consents")
 _created = partial(
-    _consent,
-    answers={201: f"{_ANSWERS}:Consent"},
-    gives=("consentId", "consentId"),
-    needs=REDIRECT,
-    remembers=True,
+    _consent, answers={201: f"{_ANSWERS}:Consent"}, gives=("consentId", "consentId"), needs=REDIRECT, remembers=True
 )
 _psu = partial(operation, column=DETAILS, tag="PSU")
 _STATES: Mapping[str, answers.ConsentStatus] = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}

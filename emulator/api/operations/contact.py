@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from emulator.api.operation import Call, Reply, operation
@@ -10,11 +11,11 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONTACT
 
 if TYPE_CHECKING:
-    from emulator.api.shapes import sandbox_answers
+    from emulator.api.shapes import sandbox
 
 _PATH = "/v1/tpps/{tppId}/contact-information"
-_SHAPE = "emulator.api.shapes.sandbox:ContactInformation"
-_ANSWER = "emulator.api.shapes.sandbox_answers:StoredContact"
+_SHAPES = "emulator.api.shapes.sandbox"
+_operation = partial(operation, answers={200: f"{_SHAPES}:StoredContact"}, column="sandbox", tag="Contact information")
 
 
 def _own_id(call: Call) -> str:
@@ -23,14 +24,8 @@ def _own_id(call: Call) -> str:
     return call.tpp.id
 
 
-@operation(
-    "GET",
-    _PATH,
-    {200: _ANSWER},
-    column="sandbox",
-    tag="Contact information",
-)
-def get_contact_information(call: Call) -> Reply[sandbox_answers.StoredContact]:
+@_operation("GET", _PATH)
+def get_contact_information(call: Call) -> Reply[sandbox.StoredContact]:
     """The TPP's contact address.
 
     The registered address, `{email}`; RESOURCE_UNKNOWN if there is none.
@@ -41,15 +36,8 @@ def get_contact_information(call: Call) -> Reply[sandbox_answers.StoredContact]:
     return Reply(200, {"email": contact["email"]})
 
 
-@operation(
-    "PUT",
-    _PATH,
-    {200: _ANSWER},
-    column="sandbox",
-    body=_SHAPE,
-    tag="Contact information",
-)
-def put_contact_information(call: Call) -> Reply[sandbox_answers.StoredContact]:
+@_operation("PUT", _PATH, body=f"{_SHAPES}:ContactInformation")
+def put_contact_information(call: Call) -> Reply[sandbox.StoredContact]:
     """Register the TPP's contact address.
 
     Register or replace the address, `{email}`.

@@ -1,4 +1,4 @@
-"""The bodies of sandbox data and contact information: lenient texts and amounts, and rules (sandbox-data.md).
+"""Sandbox data and contact information: bodies with lenient texts and amounts, answers, and rules (sandbox-data.md).
 
 The bank's own answers may be posted back: a text that is "" counts as absent, and blanks in account numbers and the
 dots of a BBAN are removed.
@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
+from emulator.api.shapes.answers import TppMessage
 from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
@@ -22,6 +24,8 @@ from emulator.api.shapes.parts import (
     Filled,
     Filled70,
     Fits,
+    Link,
+    Links,
     LooseAmount,
     LooseMoney,
     Rule,
@@ -34,16 +38,12 @@ from emulator.api.shapes.parts import (
     loose_amount,
     loose_amount_rule,
 )
-from emulator.bank.accounts.accounts import STATUSES
+from emulator.bank.accounts.accounts import OLD_ACCOUNT_TYPES, STATUSES
+from emulator.bank.documents import Role
 from emulator.bank.errors import Message
 from emulator.bank.formats import DATE, EARLIEST, END, NATIONAL_NUMBER, YEARS, Format, matching, one_of
 from emulator.bank.money import CURRENCIES
 from emulator.bank.validation import Mismatch, Reads
-
-_CUSTOMER_TYPES = ("private", "corporate")
-_ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
-_OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso
-
 
 _MONEY = TypeAdapter(LooseMoney)
 
@@ -92,8 +92,8 @@ _MAIL = matching(
 )
 
 CustomerNumber = Annotated[str, Fits(_NUMBER)]
-CustomerType = Annotated[str, Fits(one_of(*_CUSTOMER_TYPES, any_case=True))]
-CashAccountType = Annotated[str, Fits(one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES, any_case=True))]
+CustomerType = Annotated[str, Fits(one_of("private", "corporate", any_case=True))]
+CashAccountType = Annotated[str, Fits(one_of(*OLD_ACCOUNT_TYPES, *OLD_ACCOUNT_TYPES.values(), any_case=True))]
 AccountStatus = Annotated[str, Fits(one_of(*STATUSES, any_case=True))]
 Owners = Annotated[
     list[Filled],
@@ -276,6 +276,211 @@ class ContactInformation(TypedDict):
     email: Mail
 
 
+# Answers
+
+
+Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+
+
+class Warned(TypedDict):
+    """Warnings about members that the bank does not know."""
+
+    tppMessages: NotRequired[list[TppMessage]]
+
+
+class SandboxAccountExtras(Warned):
+    """Members of an account that most accounts do not have."""
+
+    status: NotRequired[str]
+    owners: NotRequired[list[str]]
+
+
+@closed
+class SandboxAccount(SandboxAccountExtras):
+    """An account as posted, with its current balance; `status` where it was posted or is not enabled."""
+
+    customerNumber: str
+    accountName: str
+    bban: str
+    iban: str
+    currency: Currency
+    product: str
+    cashAccountType: str
+    creditLine: LooseAmount
+    balances: list[PostedBalance]
+    id: str
+    _links: Links
+
+
+SandboxAccountList = list[SandboxAccount]
+
+
+@closed
+class EngagementMembers(Warned):
+    """The members of an engagement without its links."""
+
+    engagementId: str
+    customer: str
+    account: EngagedAccount
+    roles: list[Role]
+    registerLimit: NotRequired[LooseAmount]
+    approvalLimit: NotRequired[LooseAmount]
+
+
+@closed
+class SandboxEngagement(EngagementMembers):
+    """The rights that an agreement gives on an account."""
+
+    _links: Links
+
+
+SandboxEngagementList = list[SandboxEngagement]
+
+
+@closed
+class AgreementMembers(Warned):
+    """The members of an agreement without its engagements and links."""
+
+    agreementId: str
+    owner: str
+    name: str
+    signatures: NotRequired[int]
+
+
+@closed
+class SandboxAgreement(AgreementMembers):
+    """An agreement; without `signatures` a payment needs one."""
+
+    engagements: list[SandboxEngagement]
+    _links: Links
+
+
+SandboxAgreementList = list[SandboxAgreement]
+
+
+@closed
+class SandboxCustomer(Warned):
+    """A customer."""
+
+    customerId: str
+    customerNumber: str
+    customerType: Literal["private", "corporate"]
+    customerName: str
+    _links: Links
+    accounts: NotRequired[list[SandboxAccount]]
+    agreements: NotRequired[list[SandboxAgreement]]
+
+
+SandboxCustomerList = list[SandboxCustomer]
+
+
+@closed
+class SandboxCustomers(TypedDict):
+    """The customers of the known state."""
+
+    customers: list[SandboxCustomer]
+
+
+@closed
+class OwnLink(TypedDict):
+    """The link to the transaction itself."""
+
+    self: Link
+
+
+@closed
+class BothNumbers(TypedDict):
+    """An account by its numbers; an unknown number is empty."""
+
+    iban: str
+    bban: str
+
+
+@closed
+class SandboxTransaction(TypedDict):
+    """A transaction of an account: `amount` in whole currency units, absent text is empty."""
+
+    id: str
+    amount: Int32
+    currency: str
+    valueDate: str
+    remittanceInformationUnstructured: str
+    creditorName: str
+    creditorAccount: BothNumbers
+    debtorName: str
+    debtorAccount: BothNumbers
+    bankTransactionCode: BankTransactionCode
+    ultimateDebtor: str
+    ultimateCreditor: str
+    purposeCode: str
+    bookingDate: str
+    _links: OwnLink
+
+
+SandboxTransactionList = list[SandboxTransaction]
+
+
+@closed
+class MadeTransaction(PostedTransaction, Warned):
+    """A transaction that has been created: the posted members, and its id."""
+
+    id: str
+    _links: OwnLink
+
+
+SandboxTransactions = MadeTransaction | list[MadeTransaction]
+
+
+@closed
+class SandboxCardAccount(Warned):
+    """A card account as posted, with its current balance."""
+
+    customerNumber: str
+    maskedPan: str
+    currency: Currency
+    creditLimit: CreditLimit
+    balances: list[PostedBalance]
+    cardId: str
+    cardIdVNo: str
+    accountNumber: str
+    expiry: str
+    name: str
+    product: str
+    status: str
+    resourceId: str
+    _links: Links
+
+
+SandboxCardAccountList = list[SandboxCardAccount]
+
+
+@closed
+class SandboxCardTransaction(CardTransaction):
+    """A card transaction, with its amounts never swapped, whatever x-accept-fix says."""
+
+    id: str
+    _links: OwnLink
+
+
+SandboxCardTransactionList = list[SandboxCardTransaction]
+
+
+@closed
+class MadeCardTransaction(PostedCardTransaction, Warned):
+    """A card transaction that has been created: the posted members, and its id."""
+
+    id: str
+    _links: OwnLink
+
+
+SandboxCardTransactions = MadeCardTransaction | list[MadeCardTransaction]
+
+
+@closed
+class StoredContact(ContactInformation, Warned):
+    """The address for the bank's messages about downtime."""
+
+
 # Rules over several members
 
 
@@ -301,23 +506,21 @@ def _not_negative(*names: str) -> Rule:
     return rule
 
 
-def _lone_digits(name: str) -> Rule:
-    """An amount without a currency must fit the currency of the body."""
-    return lambda body: loose_amount_rule(inner(body, name), inner(body, "currency"), name)
-
-
-def _money_digits(*names: str) -> Rule:
-    """An amount must fit the currency beside it."""
+def _digits(*names: str) -> Rule:
+    """Amounts must fit their currency; that of the body, if they have none beside them."""
 
     def rule(body: Any) -> Iterator[Message]:
         for name in names:
-            amount, currency = inner(body, name, "amount"), inner(body, name, "currency")
-            yield from loose_amount_rule(amount, currency, f"{name}.amount")
+            value = inner(body, name)
+            if isinstance(value, dict):
+                yield from loose_amount_rule(value.get("amount"), value.get("currency"), f"{name}.amount")
+            else:
+                yield from loose_amount_rule(value, inner(body, "currency"), name)
 
     return rule
 
 
-_balance_rule: Rule = each("balances", _money_digits("balanceAmount"))
+_balance_rule: Rule = each("balances", _digits("balanceAmount"))
 
 
 def _own_currency(*names: str) -> Rule:
@@ -344,19 +547,18 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "PostedAccount": (
         _norwegian_lengths,
         _not_negative("creditLine"),
-        _lone_digits("creditLine"),
+        _digits("creditLine"),
         _balance_rule,
         _own_currency(),
     ),
     "PostedCardAccount": (
         _not_negative("creditLimit"),
-        _lone_digits("creditLimit"),
-        _money_digits("creditLimit"),
+        _digits("creditLimit"),
         _balance_rule,
         _own_currency("creditLimit"),
     ),
-    "PostedTransactions": (each(None, _lone_digits("amount")),),
-    "PostedCardTransactions": (each(None, _money_digits("transactionAmount", "originalAmount", "markupFee")),),
+    "PostedTransactions": (each(None, _digits("amount")),),
+    "PostedCardTransactions": (each(None, _digits("transactionAmount", "originalAmount", "markupFee")),),
     "PostedEngagement": (_LIMITS,),
     "PostedAgreement": (each("engagements", _LIMITS),),
 }

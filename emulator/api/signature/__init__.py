@@ -5,12 +5,12 @@
     diagnosis.py   why the signature is wrong, if all parts are right: it tries the guesses of mistakes.py
     mistakes.py    a row for each mistake in the signing string, to add one to
     digest.py      what else may have been hashed in place of the body
-    captures.py    requests from files, for the command `explain`, whose text is in explain.py
+    explain.py     requests from files, for the command `explain`, and its text
 
 `tests/unit/signature/make_corpus.py` has a broken request for each mistake, with its verdict.
 """
 
-from emulator.api.signature.check import VerifiedClients, check
-from emulator.api.signature.result import Fault, SignaturePolicy, SignatureRefused, Verified
+from emulator.api.signature.check import SignatureRefused, Verified, VerifiedClients, check
+from emulator.api.signature.rules import Fault, SignaturePolicy
 
 __all__ = ["Fault", "SignaturePolicy", "SignatureRefused", "Verified", "VerifiedClients", "check"]

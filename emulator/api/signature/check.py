@@ -38,7 +38,8 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import TppCertificate
 from emulator.api.signature import rules
-from emulator.api.signature.result import Inspection, SignaturePolicy, SignatureRefused, Terms, Verified
+from emulator.api.signature.rules import Fault, Inspection, SignaturePolicy, Terms
+from emulator.bank.request import AuthenticatedTpp
 from emulator.httpsig.dates import usual_date
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET
 
@@ -55,6 +56,45 @@ RULES: tuple[Rule, ...] = (
     rules.check_date,  # Date is within the allowed skew
     rules.check_signature,  # the signature over the signing string is valid
 )
+
+
+@dataclass(slots=True)
+class Verified:
+    """A request with a valid signature. `notes`: what was accepted although it is not the documented form."""
+
+    tpp: AuthenticatedTpp
+    certificate: TppCertificate
+    notes: tuple[str, ...]
+    signing_string: str
+
+    def diagnosis(self) -> dict[str, Any]:
+        """Its TPP and signing string, as a JSON object."""
+        return {
+            "valid": True,
+            "tpp": self.tpp.id,
+            "roles": sorted(self.tpp.roles),
+            "signingString": self.signing_string,
+            "notes": list(self.notes),
+        }
+
+
+class SignatureRefused(Exception):
+    """The gate refuses the request: `messages` has every fault, the most specific one first.
+
+    `diagnosis` computes the details for the request log, a JSON object (see `diagnosis.py`), at its first call.
+    """
+
+    def __init__(self, messages: Sequence[Fault], detail: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(messages[0].text)
+        self.messages = tuple(messages)
+        self._detail = detail
+        self._diagnosis: dict[str, Any] | None = None
+
+    def diagnosis(self) -> dict[str, Any]:
+        """The signing string, what was tried and the cause, as a JSON object."""
+        if self._diagnosis is None:
+            self._diagnosis = self._detail()
+        return self._diagnosis
 
 
 def check(
@@ -83,18 +123,15 @@ def check(
     if present is None:
         inspection = collect(method, target, headers, body)
     else:
-        verified = None if clients is None else clients.verified(method, target, body, present, *terms)
+        verified = None if clients is None else clients.verified(method, target, body, present, terms)
         if verified is not None:
             return verified
         inspection = Inspection(method, target, headers, body, present, frozenset())
     inspection.outside = urlsplit(base).path
-    if inspect(inspection, terms):
-        certificate = inspection.certificate
-        if certificate is not None and inspection.signing_string is not None:
-            if clients is not None:
-                clients.remember(inspection, policy, trusted_ca, certificate)
-            return Verified(certificate.tpp, certificate, tuple(inspection.notes), inspection.signing_string)
-    raise refusal(inspection)
+    verified = verdict(inspection, terms)
+    if clients is not None:
+        clients.remember(inspection, terms, verified.certificate)
+    return verified
 
 
 def collect(method: str, target: str, headers: Collection[tuple[str, str]], body: bytes | None) -> Inspection:
@@ -117,8 +154,11 @@ def inspect(inspection: Inspection, terms: Terms) -> bool:
     return inspection.holds and not inspection.faults
 
 
-def refusal(inspection: Inspection) -> SignatureRefused:
-    """The refusal for the faults of `inspect`, with the cause of an invalid signature."""
+def verdict(inspection: Inspection, terms: Terms) -> Verified:
+    """The result of `inspect`; raises SignatureRefused with its faults, and the cause of an invalid signature."""
+    valid, certificate = inspect(inspection, terms), inspection.certificate
+    if valid and certificate is not None and inspection.signing_string is not None:
+        return Verified(certificate.tpp, certificate, tuple(inspection.notes), inspection.signing_string)
     from emulator.api.signature import diagnosis  # only a refused request needs it
 
     cause = diagnosis.find_cause(inspection) if inspection.broken else None
@@ -126,10 +166,9 @@ def refusal(inspection: Inspection) -> SignatureRefused:
         inspection.refuse("Signature", cause.sentence)
     if not inspection.faults:  # cannot happen unless a rule forgets to add its fault
         inspection.refuse("Signature", "The signature cannot be checked")
-    inspection.body = (
-        None  # the log keeps the inspection for the description, and of large bodies no more than it shows
-    )
-    return SignatureRefused(inspection.faults, lambda: diagnosis.describe(inspection, cause))
+    # The log keeps the inspection for the description, and of large bodies no more than it shows.
+    inspection.body = None
+    raise SignatureRefused(inspection.faults, lambda: diagnosis.describe(inspection, cause))
 
 
 _LAST_PARAMETER = 'signature="'
@@ -179,13 +218,7 @@ class VerifiedClients:
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str], _Client] = {}
 
-    def remember(
-        self,
-        inspection: Inspection,
-        policy: SignaturePolicy,
-        trusted_ca: x509.Certificate | None,
-        certificate: TppCertificate,
-    ) -> None:
+    def remember(self, inspection: Inspection, terms: Terms, certificate: TppCertificate) -> None:
         """Cache the client of a request with a valid signature, if everything in it has its documented form."""
         beginning, mark, end = inspection.present["signature"].rpartition(_LAST_PARAMETER)
         # The header must end with the signature, so that only the signature differs in the next request.
@@ -196,8 +229,8 @@ class VerifiedClients:
             self._clients.clear()
         sent = inspection.present["tpp-signature-certificate"]
         self._clients[beginning, sent[_END]] = _Client(
-            policy,
-            trusted_ca,
+            terms.policy,
+            terms.trusted_ca,
             sent,
             certificate,
             certificate.key,
@@ -206,21 +239,12 @@ class VerifiedClients:
             tuple(name for name in CANDIDATES if name not in inspection.names),
         )
 
-    def verified(
-        self,
-        method: str,
-        target: str,
-        body: bytes,
-        present: dict[str, str],
-        digest_required: bool,
-        policy: SignaturePolicy,
-        instant: float,
-        trusted_ca: x509.Certificate | None,
-    ) -> Verified | None:
+    def verified(self, method: str, target: str, body: bytes, present: dict[str, str], terms: Terms) -> Verified | None:
         """The result for a request of a cached client, or None if all rules must be applied.
 
-        `present`: the headers by lower-case name, none of which was sent twice; `instant`: seconds since 1970.
+        `present`: the headers by lower-case name, none of which was sent twice.
         """
+        digest_required, policy, instant, trusted_ca = terms
         get: Callable[..., Any] = present.get
         beginning, _, end = get("signature", "").rpartition(_LAST_PARAMETER)
         sent = get("tpp-signature-certificate", "")

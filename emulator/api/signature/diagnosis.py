@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.signature.mistakes import Mistake, Recipe, guesses
-from emulator.api.signature.result import Inspection, encodable
+from emulator.api.signature.rules import Inspection, encodable
 from emulator.httpsig.keyid import key_id_for
 
 Hash = Callable[[bytes], Any]
@@ -198,6 +198,7 @@ def _phrase(mistakes: Sequence[Mistake]) -> str:
 def describe(inspection: Inspection, cause: Cause | None) -> dict[str, Any]:
     """The diagnosis for the request log, a JSON object without empty members."""
     shown: dict[str, Any] = {
+        "valid": False,
         "cause": inspection.faults[0].text,
         "messages": [fault._asdict() for fault in inspection.faults],
         "signingString": inspection.signing_string,

@@ -1,18 +1,22 @@
-"""Explains why the signature of a captured request is invalid, as data and as text (the command `explain`)."""
+"""Explains why the signature of a captured request is invalid, as data and as text (the command `explain`).
+
+A capture is raw HTTP, output of `curl -v`, HAR, or an entry of the bank's request log.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.router import split_target
-from emulator.api.signature.captures import Capture, CaptureUnreadable, read_capture
-from emulator.api.signature.check import collect, inspect, refusal
-from emulator.api.signature.result import Inspection, SignaturePolicy, Terms
+from emulator.api.signature.check import SignatureRefused, collect, verdict
+from emulator.api.signature.rules import Inspection, SignaturePolicy, Terms
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
@@ -39,27 +43,19 @@ def explain(
     in an entry of the bank's log is returned as it was logged, unless there is a `body` or `policy`: an entry contains
     less than the bank received.
     """
-    verdict = _verdict_in(captured) if body is None and policy is None else None
-    if verdict is not None:
-        return explain_verdict(verdict)
+    logged = _verdict_in(captured) if body is None and policy is None else None
+    if logged is not None:
+        return explain_verdict(logged)
     seen = read_capture(captured)
     if body is not None:
         seen = seen._replace(body=body)
     rules = policy or SignaturePolicy()
     inspection = collect(seen.method, seen.target, seen.headers, seen.body)
     sent_at = _sent_at(inspection)
-    holds = inspect(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None))
-    if holds and inspection.certificate is not None:
-        tpp = inspection.certificate.tpp
-        data: dict[str, Any] = {
-            "valid": True,
-            "tpp": tpp.id,
-            "roles": sorted(tpp.roles),
-            "signingString": inspection.signing_string,
-            "notes": inspection.notes,
-        }
-    else:
-        data = {"valid": False, **refusal(inspection).diagnosis()}
+    try:
+        data = verdict(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None)).diagnosis()
+    except SignatureRefused as refused:
+        data = refused.diagnosis()
     return _explanation(data | _around(seen, inspection, sent_at, now, rules))
 
 
@@ -163,3 +159,190 @@ def _visible(line: str | None) -> str:
         return "(no such line)"
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
     return shown[:-1] + "·" if shown.endswith(" ") else shown
+
+
+# Captures
+
+_EMPTY_LINE = re.compile(r"\r\n\r\n|\n\n")
+_LENGTH = re.compile(r"[0-9]{1,9}")
+# Begins with the line end of the chunk before.
+_CHUNK_SIZE = re.compile(rb"(?:\r?\n)?([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_ESCAPED = re.compile("[\udc80-\udcff]")  # a byte that surrogateescape has decoded
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
+
+
+class CaptureUnreadable(ValueError):
+    """The text is not a captured request; the argument says why."""
+
+
+class Capture(NamedTuple):
+    """A request as it was sent; `body` is None if the capture does not contain all of it."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None
+
+
+def read_capture(text: str) -> Capture:
+    """The request in `text`, in any of the supported formats; bytes that are not UTF-8 are surrogate escapes.
+
+    Raises CaptureUnreadable.
+    """
+    stripped = text.lstrip("\ufeff \t\r\n")
+    if stripped.startswith(("{", "[")):
+        return _from_json(stripped)
+    lines = stripped.splitlines()
+    if any(line.startswith("> ") for line in lines):
+        return _from_curl(lines)
+    return _from_http(stripped)
+
+
+def _from_curl(lines: list[str]) -> Capture:
+    """The last request in the lines that `curl -v` marks with `>`; they do not contain the body."""
+    sent = [line[2:].rstrip("\r") for line in lines if line.startswith(("> ", ">\t"))]
+    starts = [at for at, line in enumerate(sent) if line.split(" ")[0] in _METHODS]
+    if not starts:
+        raise CaptureUnreadable("after > there is no request line such as `> GET /v1/accounts HTTP/1.1`")
+    method, target = _request_line(sent[starts[-1]])
+    headers = _headers(sent[starts[-1] + 1 :])
+    return Capture(method, target, headers, None if _has_body(headers) else b"")
+
+
+def _has_body(headers: Iterable[tuple[str, str]]) -> bool:
+    return any(
+        (name.lower() == "content-length" and value != "0") or name.lower() == "transfer-encoding"
+        for name, value in headers
+    )
+
+
+def _from_http(text: str) -> Capture:
+    """A request line, headers, an empty line, and the body."""
+    head, body = [*_EMPTY_LINE.split(text, maxsplit=1), ""][:2]
+    first, *rest = head.splitlines() or [""]
+    method, target = _request_line(first)
+    headers = _headers(rest)
+    return Capture(method, target, headers, _sent_body(body.encode("utf-8", "surrogateescape"), headers))
+
+
+def _sent_body(shown: bytes, headers: Iterable[tuple[str, str]]) -> bytes | None:
+    """The body that was sent, or None if the capture does not contain all of it.
+
+    Text after the body, by Content-Length, is removed: blanks added by an editor, or the answer that a tool printed.
+    """
+    for name, value in headers:
+        if name.lower() == "transfer-encoding":
+            return _joined_chunks(shown)
+        if name.lower() == "content-length" and _LENGTH.fullmatch(value):
+            length = int(value)
+            if len(shown) < length:
+                return None
+            after = shown[length:].lstrip()
+            return shown[:length] if not after or after.startswith(b"HTTP/") else shown
+    return shown
+
+
+def _joined_chunks(shown: bytes) -> bytes | None:
+    """The content of a chunked body; without chunks, the text is the content itself, as many tools show it."""
+    pieces: list[bytes] = []
+    at = 0
+    while size := _CHUNK_SIZE.match(shown, at):
+        at = size.end() + int(size[1], 16)
+        if at == size.end():
+            return b"".join(pieces)
+        pieces.append(shown[size.end() : at])
+    return None if at or not shown else shown
+
+
+def _request_line(line: str) -> tuple[str, str]:
+    parts = line.strip().split(" ")
+    if len(parts) < 2 or not parts[0].isalpha() or not parts[0].isupper():
+        raise CaptureUnreadable(f"a request line such as `GET /v1/accounts HTTP/1.1` was expected, found {line[:60]!r}")
+    target = " ".join(parts[1:-1]) if parts[-1].startswith("HTTP/") else " ".join(parts[1:])
+    return parts[0], _target(target)
+
+
+def _target(url: str) -> str:
+    if "://" not in url.partition("?")[0]:
+        return url
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise CaptureUnreadable(f"the address {url[:60]!r} cannot be read") from None
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def _headers(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    pairs: list[tuple[str, str]] = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if line[:1] in (" ", "\t") and pairs:  # a folded line continues the one before
+            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {line.strip()}")
+        elif colon and name.strip():
+            pairs.append((name.strip(), value.strip()))
+    return tuple(
+        # as the bank decodes them: as ISO-8859-1 if it is not UTF-8
+        (name, value.encode("utf-8", "surrogateescape").decode("latin-1") if _ESCAPED.search(value) else value)
+        for name, value in pairs
+    )
+
+
+def _from_json(text: str) -> Capture:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CaptureUnreadable(f"it looks like JSON but is not ({error})") from None
+    request = _find_request(value)
+    if request is None:
+        raise CaptureUnreadable("the JSON does not contain a request with method, url (or target) and headers")
+    headers = tuple(_pairs(request["headers"]))
+    return Capture(request["method"].upper(), _target(request.get("target") or request["url"]), headers, _body(request))
+
+
+def _find_request(value: Any) -> dict[str, Any] | None:
+    """The last signed request in HAR, a HAR entry, a log entry or a bare request; else the last one."""
+    requests = list(_requests(value, depth=0))
+    signed = [one for one in requests if any(name.lower() == "signature" for name, _ in _pairs(one["headers"]))]
+    best = signed or requests
+    return best[-1] if best else None
+
+
+def _requests(value: Any, depth: int) -> Iterable[dict[str, Any]]:
+    if depth > 8:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _requests(item, depth + 1)
+    elif isinstance(value, dict):
+        if _is_request(value):
+            yield value
+            return
+        for name in ("log", "entries", "requests", "request"):
+            if name in value:
+                yield from _requests(value[name], depth + 1)
+
+
+def _is_request(value: dict[str, Any]) -> bool:
+    where = value.get("target") or value.get("url")
+    headers = value.get("headers")
+    return isinstance(value.get("method"), str) and isinstance(where, str) and isinstance(headers, list | dict)
+
+
+def _pairs(headers: Any) -> Iterable[tuple[str, str]]:
+    """Headers as an object, as pairs, or as objects with name and value."""
+    if isinstance(headers, dict):
+        headers = list(headers.items())
+    for header in headers:
+        if isinstance(header, dict):
+            header = (header.get("name"), header.get("value"))
+        if isinstance(header, list | tuple) and len(header) == 2 and isinstance(header[0], str):
+            values = header[1] if isinstance(header[1], list) else [header[1]]
+            yield from ((header[0], str(value)) for value in values if not header[0].startswith(":"))
+
+
+def _body(request: dict[str, Any]) -> bytes | None:
+    posted = request.get("postData")
+    body = posted.get("text") if isinstance(posted, dict) else request.get("body")
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    return None if _has_body(_pairs(request["headers"])) else b""

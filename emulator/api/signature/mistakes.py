@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from emulator.api.signature.digest import other_bodies
-from emulator.api.signature.result import Inspection
+from emulator.api.signature.rules import Inspection
 from emulator.httpsig.dates import DateUnreadable, format_date, parse_date
 from emulator.httpsig.signing import CANDIDATES, HASHES, REQUEST_TARGET, SPELLING, digest_value, request_target
 

@@ -1,4 +1,4 @@
-"""The rules of the signature gate; `check.RULES` has their order."""
+"""The rules of the signature gate, and what they read and write; `check.RULES` has their order."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import hashlib
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from dataclasses import dataclass, field
 from math import floor
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -18,20 +19,21 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
-from emulator.api.certificates import CertificateUnreadable, read_certificate
-from emulator.api.signature.result import LONGEST_TEXT, Fault, Inspection, SignaturePolicy, Terms, encodable, fault
+from emulator.api.certificates import CertificateUnreadable, TppCertificate, read_certificate
+from emulator.bank.errors import Code
 from emulator.httpsig.dates import DateUnreadable, parse_date
-from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.httpsig.signing import (
     CANDIDATES,
     HASHES,
     REQUEST_TARGET,
     SPELLING,
     HeaderUnreadable,
-    WrappingUnreadable,
+    SignatureHeader,
     is_wrapped,
     parse,
     parse_digest,
+    request_target,
     signing_string,
     unwrap,
 )
@@ -50,10 +52,94 @@ _REFUSED_ALGORITHMS = {
     "hs2019": "it belongs to a later draft and does not name a hash",
     "rsa-sha1": "SHA-1 can be forged",
 }
+LONGEST_TEXT = 512  # characters of a tppMessages text
 _LONGEST_LIST = 4096
 _HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2}:?){128,}")  # a signature has at least 128 bytes
 _FURTHEST_ZONE = 14  # hours from GMT
 _TRANSIT = 60  # seconds of transit time or clock error
+
+
+@dataclass(frozen=True, slots=True)
+class SignaturePolicy:
+    """How strict the gate is; `date_skew` in seconds of real time."""
+
+    profile: str = "documented"  # or lenient
+    trust: str = "any"  # or sandbox-ca
+    date_skew: int = 300
+
+    @property
+    def lenient(self) -> bool:
+        """Whether spellings are accepted that only `--profile lenient` allows."""
+        return self.profile == "lenient"
+
+
+class Terms(NamedTuple):
+    """The bank's requirements; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA."""
+
+    digest_required: bool
+    policy: SignaturePolicy
+    instant: float
+    trusted_ca: x509.Certificate | None
+
+
+class Fault(NamedTuple):
+    """One problem: an error code, the header at fault as the header matrix spells it, and a sentence."""
+
+    code: Code
+    path: str
+    text: str
+
+
+def fault(path: str, text: str, *, code: Code = "BAD_REQUEST") -> Fault:
+    """A Fault with `text` as a sentence of at most 512 characters that can be encoded."""
+    sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+    return Fault(code, encodable(path)[:100], encodable(sentence))
+
+
+def encodable(text: str) -> str:
+    """`text` with characters replaced that UTF-8 cannot encode (lone surrogates of a header value)."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+@dataclass(slots=True)
+class Inspection:
+    """One request at the gate, and what the rules have read from it.
+
+    `present` maps lower-case header names to the first value, stripped of blanks. `body` is None if a capture does not
+    contain it. `names` are the listed header names. `signing_string` is None if one of them is absent, `signature` if
+    it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `holds`: the signature is valid; `broken`: it is
+    not. `outside` is the part of the public address's path that a proxy removes from the target.
+    """
+
+    method: str
+    target: str
+    headers: Collection[tuple[str, str]]
+    body: bytes | None
+    present: dict[str, str]
+    repeated: frozenset[str]
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    certificate: TppCertificate | None = None
+    header: SignatureHeader | None = None
+    names: tuple[str, ...] = ()
+    signing_string: str | None = None
+    signature: bytes | None = None
+    hash_name: str = ""
+    holds: bool = False
+    broken: bool = False
+    outside: str = ""
+
+    def refuse(self, path: str, text: str) -> None:
+        """Add a fault: the header at `path` is wrong, for the reason in the sentence `text`."""
+        self.faults.append(fault(path, text))
+
+    def lines(self, target: str) -> list[tuple[str, str]]:
+        """The signed lines of a request to `target`, as names and values; without listed headers that are absent."""
+        return [
+            (name, request_target(self.method, target) if name == REQUEST_TARGET else self.present[name])
+            for name in self.names
+            if name == REQUEST_TARGET or name in self.present
+        ]
 
 
 def check_present(inspection: Inspection, terms: Terms) -> None:
@@ -113,7 +199,7 @@ def check_parameters(inspection: Inspection, terms: Terms) -> None:
         return
     try:
         header = inspection.header = parse(_unwrapped(text, inspection, terms.policy))
-    except (WrappingUnreadable, HeaderUnreadable) as error:
+    except HeaderUnreadable as error:
         inspection.refuse("Signature", f"The header Signature cannot be read: {error}")
         return
     inspection.notes += header.notes
@@ -162,7 +248,6 @@ def _read_algorithm(inspection: Inspection, algorithm: str | None, policy: Signa
     inspection.refuse("Signature", f'The algorithm "{algorithm[:60]}" is not accepted{why}; use rsa-sha256')
 
 
-@lru_cache(maxsize=512)
 def _listed(text: str) -> tuple[tuple[str, ...], str | None]:
     """The names in a headers parameter, and the problem with them, or None."""
     if len(text) > _LONGEST_LIST:
@@ -189,18 +274,11 @@ def _read_signature(inspection: Inspection, text: str | None) -> None:
     if text is None:
         inspection.refuse("Signature", "The parameter signature is missing")
         return
-    inspection.signature = _decoded(text)
+    if not _HEXADECIMAL.fullmatch(text):  # hexadecimal digits are also valid base64, of other bytes
+        with suppress(ValueError):
+            inspection.signature = binascii.a2b_base64(text, strict_mode=True) or None
     if inspection.signature is None:
         inspection.refuse("Signature", f"The parameter signature is not base64{_encoding_trouble(text)}")
-
-
-def _decoded(text: str) -> bytes | None:
-    if _HEXADECIMAL.fullmatch(text):  # hexadecimal digits are also valid base64, of other bytes
-        return None
-    try:
-        return binascii.a2b_base64(text, strict_mode=True) or None
-    except ValueError:
-        return None
 
 
 def _encoding_trouble(text: str) -> str:
@@ -226,7 +304,7 @@ def check_key_id(inspection: Inspection, terms: Terms) -> None:
     certificate, header = inspection.certificate, inspection.header
     if certificate is None or header is None or header.key_id is None:
         return
-    verdict = certificate.key_id(header.key_id, lenient=terms.policy.lenient)
+    verdict = compare_key_id(header.key_id, certificate.certificate, lenient=terms.policy.lenient)
     inspection.notes += verdict.notes
     if verdict.fault is None:
         return
@@ -308,15 +386,10 @@ def check_date(inspection: Inspection, terms: Terms) -> None:
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
         apart = f"{abs(difference):.0f} s {side} real time (bank time does not count)"
-        sentence = f"The header Date is {apart}, at most {skew} s are allowed{_local_time(difference)}"
-        inspection.refuse("Date", sentence)
-
-
-def _local_time(difference: float) -> str:
-    """A hint if the difference is that of a time zone, so that the clock may be correct."""
-    hours = round(difference / 3600)
-    whole = abs(difference - hours * 3600) <= _TRANSIT and 0 < abs(hours) <= _FURTHEST_ZONE
-    return " (whole hours: a local time called GMT?)" if whole else ""
+        hours = round(difference / 3600)  # of a time zone, so that the clock may be correct
+        whole = abs(difference - hours * 3600) <= _TRANSIT and 0 < abs(hours) <= _FURTHEST_ZONE
+        hint = " (whole hours: a local time called GMT?)" if whole else ""
+        inspection.refuse("Date", f"The header Date is {apart}, at most {skew} s are allowed{hint}")
 
 
 def check_signature(inspection: Inspection, _: Terms) -> None:

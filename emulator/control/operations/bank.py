@@ -212,10 +212,7 @@ def list_snapshots(call: ControlCall[Any]) -> Json:
 @operation(
     "PUT",
     "/snapshots/{name}",
-    {
-        200: AnswerSpec("A snapshot was replaced.", Snapshot),
-        201: AnswerSpec("A snapshot was created.", Snapshot),
-    },
+    {200: AnswerSpec("A snapshot was replaced.", Snapshot), 201: AnswerSpec("A snapshot was created.", Snapshot)},
 )
 def save_snapshot(call: ControlCall[Any]) -> Work:
     """Save documents, clock, rules and settings of the bank."""

@@ -82,10 +82,7 @@ def list_banks(call: ControlCall[Any]) -> Json:
 @operation(
     "PUT",
     "/banks/{name}",
-    {
-        200: AnswerSpec("A bank was replaced.", CreatedBank),
-        201: AnswerSpec("A bank was created.", CreatedBank),
-    },
+    {200: AnswerSpec("A bank was replaced.", CreatedBank), 201: AnswerSpec("A bank was created.", CreatedBank)},
     body=NewBank,
     example={
         "fixtures": "known-state",

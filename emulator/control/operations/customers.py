@@ -85,10 +85,7 @@ def list_people(call: ControlCall[Any]) -> Json:
 @operation(
     "GET",
     "/people/{nationalId}",
-    {
-        200: AnswerSpec("The person.", PersonOverview),
-        404: AnswerSpec("The bank does not know this person."),
-    },
+    {200: AnswerSpec("The person.", PersonOverview), 404: AnswerSpec("The bank does not know this person.")},
 )
 def get_person(call: ControlCall[Any]) -> Json:
     """Get what a person sees on the page /my: accounts, payments that wait, consents with their use."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from emulator.api.render import status_of
+from emulator.api.render import refusal
 from emulator.bank.errors import STATUS, BankError, Code
 
 TABLE = {
@@ -21,15 +21,15 @@ TABLE = {
 
 def test_each_code_has_the_status_of_its_table() -> None:
     expected = {code: status for status, codes in TABLE.items() for code in codes.split()}
-    assert {code: status_of(BankError(code, "")) for code in STATUS} == expected
+    assert {code: refusal(BankError(code, "")).status for code in STATUS} == expected
 
 
 def test_an_id_in_a_body_is_no_missing_resource() -> None:
-    assert status_of(BankError("RESOURCE_UNKNOWN", "", in_body=True)) == 400
+    assert refusal(BankError("RESOURCE_UNKNOWN", "", in_body=True)).status == 400
 
 
 def test_where_the_api_room_says_another_status_that_one_counts() -> None:
-    assert status_of(BankError("BAD_REQUEST", "", status=405)) == 405
+    assert refusal(BankError("BAD_REQUEST", "", status=405)).status == 405
 
 
 def test_every_code_has_its_status() -> None:

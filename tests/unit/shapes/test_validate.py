@@ -258,6 +258,20 @@ def test_pydantic_is_not_loaded_before_the_first_body():
 
 
 @pytest.mark.parametrize("nested", [True, False])
+def test_very_many_unknown_members_are_ignored(nested):
+    entry = {"customer": "x", "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"], "unknown": 1}
+    sent = [dict(entry if nested else {"amount": 1, "unknown": 1}) for _ in range(MOST_MESSAGES + 1)]
+    path, body = "PostedTransactions", sent
+    if nested:
+        path, body = "PostedAgreement", {"owner": "x", "name": "y", "engagements": sent}
+    clean, warnings = validate(f"emulator.api.shapes.sandbox:{path}", body, (), plain=True)
+    items = clean["engagements"] if nested else clean
+    assert len(items) == MOST_MESSAGES + 1
+    assert "unknown" not in items[-1]
+    assert len(warnings) == MOST_MESSAGES
+
+
+@pytest.mark.parametrize("nested", [True, False])
 def test_of_very_many_mistakes_the_first_are_told_and_the_others_cost_nothing(nested):
     """pydantic tells all of them in one call, in which no other request is answered."""
     listed, looked_at = [], []

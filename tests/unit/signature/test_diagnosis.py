@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from emulator.api.signature import diagnosis
 from emulator.api.signature.check import collect, inspect
 from emulator.api.signature.mistakes import groups
-from emulator.api.signature.result import Terms
+from emulator.api.signature.rules import Terms
 from emulator.ca import Credentials
 from emulator.httpsig.signing import CANDIDATES, signing_string
 from tests.unit.effort import calls

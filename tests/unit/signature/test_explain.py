@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.signature import SignaturePolicy
-from emulator.api.signature.captures import CaptureUnreadable, read_capture
-from emulator.api.signature.explain import Explanation, explain
+from emulator.api.signature.explain import CaptureUnreadable, Explanation, explain, read_capture
 from emulator.httpsig.signing import signing_string
 from tests.unit.signature.making import BODY, NOW, TARGET, Making
 

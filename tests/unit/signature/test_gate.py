@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.check import collect
-from emulator.api.signature.result import Terms, fault
-from emulator.api.signature.rules import check_digest
+from emulator.api.signature.rules import Terms, check_digest, fault
 from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date

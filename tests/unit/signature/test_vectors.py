@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
 from emulator.api.signature.check import collect, inspect
-from emulator.api.signature.result import Terms
-from emulator.api.signature.rules import verifies
+from emulator.api.signature.rules import Terms, verifies
 from emulator.httpsig.signing import parse
 
 FOLDER = Path(__file__).parents[2] / "vectors"
