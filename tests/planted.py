@@ -139,7 +139,7 @@ FAULTS = (
         'elif "basketId" in payment:',
         'elif "basketIds" in payment:',
         "a payment may be in two baskets",
-        "unit/payments/test_baskets.py",
+        "api/test_baskets.py",
     ),
     Fault(
         "bank/payment/payee.py",
