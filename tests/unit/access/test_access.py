@@ -56,6 +56,14 @@ def test_what_an_agreement_has_lost_is_not_shared_under_it_although_another_one_
     access.account_reader(bank, seeded(bank, OLA, agreement="b"), resource="f-4")
 
 
+def test_a_consent_ends_180_days_after_the_last_sca(bank: Bank) -> None:
+    claim = changed(seeded(bank), attended=False)
+    advance(bank, days=179, hours=23, minutes=59, seconds=59)
+    access.account_reader(bank, claim, resource="a-1", quota="balances")
+    advance(bank, seconds=1)
+    assert refused(bank, claim, resource="a-1", quota="balances").code == "CONSENT_EXPIRED"
+
+
 def test_unattended_details_need_a_consent_of_the_last_90_days(bank: Bank) -> None:
     claim = changed(seeded(bank), attended=False)
     advance(bank, days=90)
