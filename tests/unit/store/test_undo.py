@@ -159,7 +159,7 @@ def test_whatever_line_fails_all_of_a_change_is_there_or_nothing(name: str, conf
     allowed = outcomes(change, confirms)
     if name == "nested":  # the inner block alone may fail
         allowed.append(allowed[1])
-    for number in count(0, 1 if name == "replace" else 7):
+    for number in count(0, 3 if name == "replace" else 11):
         store, tape = filled(confirms)
         with failing_at_line(number, tape) as failed, suppress(MemoryError, StoreUnwritable):
             change(store)
