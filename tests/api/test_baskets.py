@@ -9,7 +9,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.kinds import AGREEMENT, PAYMENT
 from emulator.ca import CertificateAuthority
-from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
+from tests.api.desk import BASE, DeskClient, advance, approve, messages
 from tests.api.test_payments import BODIES, authorised, created, in_status
 from tests.known_state import BULK, DOMESTIC, EVEN, KARI, PERIODIC, SIRI, STRAKS
 from tests.unit.payments.world import domestic
@@ -59,22 +59,6 @@ def test_one_approval_signs_all_and_the_links_go(kari: DeskClient) -> None:
     }
     advance(kari.service, seconds=3)
     assert [in_status(kari, STRAKS, ids[0]), in_status(kari, DOMESTIC, ids[1])] == ["ACSC", "ACSC"]
-
-
-def test_a_declined_basket_is_rejected(kari: DeskClient) -> None:
-    ids = payments(kari)
-    new_basket = basket(kari, ids)
-    assert reject(kari.service, new_basket["basketId"])["code"] == "SCA_INVALID"
-    assert kari.get(f"{BASKETS}/{new_basket['basketId']}/status").json()["transactionStatus"] == "RJCT"
-    assert in_status(kari, STRAKS, ids[0]) == "RJCT"
-
-
-def test_a_basket_holds_1_to_10_different_payments(kari: DeskClient) -> None:
-    ids = payments(kari, 11)
-    for wrong in ([], ids, [ids[0], ids[0]]):
-        answer = kari.post(BASKETS, json={"paymentIds": wrong})
-        assert (answer.status, [code for code, _ in messages(answer)]) == (400, ["FORMAT_ERROR"])
-    basket(kari, ids[:10])
 
 
 @pytest.mark.parametrize(

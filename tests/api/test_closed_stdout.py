@@ -39,7 +39,7 @@ GIVEN = {
     "rules remove": ["none"],
     "banks make": ["one"],
     "banks delete": ["one"],
-    "generate": ["--customers", "1"],
+    "generate": ["--customers", "1", "--accounts", "1", "--transactions", "1"],
     "completion": ["bash"],
 }
 ENDLESS = {"serve", "proxy", "mcp", "events tail"}  # they print a READY line, or what comes

@@ -515,7 +515,7 @@ def _never_enough_money(order: Order) -> None:
 
 
 def _lost_answer(order: Order) -> None:
-    request_id = {"X-Request-ID": f"{order.path[-10:]} {order.context} {order.form}"}
+    request_id = {"X-Request-ID": f"{order.path} {order.context} {order.form}"}
     before = len(order.t.desk.get("/payments?limit=1000")["payments"])
     for rules in ([True], []):
         status = order.create(**request_id).status
@@ -612,10 +612,10 @@ def _for_every_payment(t: Traffic, name: str, source: Any, path: str) -> None:
         PAYMENTS[name](Order(t, path, context, form))
 
 
-@pytest.mark.parametrize("path", PRODUCTS, ids=[path.removeprefix("/v1/") for path in PRODUCTS])
 @pytest.mark.parametrize("name", PAYMENTS)
-def test_it_does_what_it_promises_to_every_payment_that_it_matches(traffic: Traffic, name: str, path: str) -> None:
-    _for_every_payment(traffic, name, {"name": name}, path)
+def test_it_does_what_it_promises_to_every_payment_that_it_matches(traffic: Traffic, name: str) -> None:
+    for path in PRODUCTS:
+        _for_every_payment(traffic, name, {"name": name}, path)
     assert traffic.desk.get("/ledger")["balanced"] is True
 
 

@@ -13,7 +13,6 @@ from emulator.assemble.composition import in_process, registry_for
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import FolderStorage
 from emulator.bank.clock import real_now
-from emulator.bank.kinds import CUSTOMER
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario import loader
@@ -197,7 +196,6 @@ def test_a_count_knows_the_customer_of_a_request_that_the_bank_has_forgotten(
     assert desk.do("POST", "/requests/count", match) == {"count": 2}
 
 
-OTHER = "03817910172"
 CONTEXTS = {
     "a session": ("GET", "/v1/accounts", {}, "PRIVATE"),
     "a header": ("GET", "/v1/accounts", {"PSU-Context": "PRIVATE"}, "PRIVATE"),
@@ -719,15 +717,6 @@ def test_a_bank_that_cannot_be_is_not_made(
     assert registry.names() == ["default"]
 
 
-def test_a_scenario_that_does_not_fit_leaves_a_bank_as_it_was(desk: ControlDesk, registry: BankRegistry) -> None:
-    desk.do("PUT", "/banks/kept", {"fixtures": "empty"})
-    wrong = {"scenario": "x", "start": {"change": [{"account": "1", "balance": "1.00"}]}}
-    assert desk.ask("PUT", "/banks/kept", {"fixtures": "known-state", "scenario": wrong}).status == 400
-    service = registry.find("kept")
-    assert service is not None
-    assert service.bank.documents.count(CUSTOMER) == 0
-
-
 SEPA_ONLY = "createPaymentSepaCreditTransfers"
 
 
@@ -861,15 +850,6 @@ def test_a_condition_that_no_request_can_meet_is_refused(desk: ControlDesk, when
 )
 def test_one_that_some_request_can_meet_is_taken(desk: ControlDesk, when: dict[str, Any]) -> None:
     assert desk.ask("POST", "/rules", {"when": when, **DOWN}).status == 201
-
-
-def test_the_case_of_a_psu_id_does_not_matter(desk: ControlDesk, kari: DeskClient) -> None:
-    psu_id = kari.prepare("GET", "/v1/accounts").headers["PSU-ID"]
-    desk.do("POST", "/rules", {"when": {"psu": psu_id.upper()}, **DOWN})
-    assert kari.get("/v1/accounts").status == 503
-    assert kari.get("/v1/accounts", headers={"PSU-ID": psu_id.upper()}).status == 503
-    assert desk.do("POST", "/requests/count", {"match": {"psu": psu_id}})["count"] == 2
-    assert desk.do("POST", "/requests/count", {"match": {"psu": "nobody"}})["count"] == 0
 
 
 def test_without_a_valid_signature_there_may_be_no_tpp(desk: ControlDesk, kari: DeskClient) -> None:

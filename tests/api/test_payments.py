@@ -163,59 +163,30 @@ def test_an_unknown_product_is_404(kari: DeskClient) -> None:
     ("path", "body", "status", "expected"),
     [
         (STRAKS, domestic("1"), 400, [("FORMAT_ERROR", "instructedAmount.amount")]),
-        (STRAKS, domestic(to="99921000011"), 400, [("FORMAT_ERROR", "creditorAccount.bban")]),
-        (STRAKS, domestic("500000.01"), 400, [("FORMAT_ERROR", "instructedAmount.amount")]),
-        (STRAKS, domestic(currency="EUR"), 400, [("FORMAT_ERROR", "instructedAmount.currency")]),
         (
             STRAKS,
             domestic(remittanceInformationStructured={"reference": "12"}),
             400,
             [("KID_INVALID", "remittanceInformationStructured.reference")],
         ),
-        (STRAKS, domestic(to="99911000020"), 400, [("KID_MISSING", "remittanceInformationStructured")]),
-        (
-            DOMESTIC,
-            domestic(requestedExecutionDate="2026-03-01"),
-            400,
-            [("EXECUTION_DATE_INVALID", "requestedExecutionDate")],
-        ),
-        (SEPA, BODIES[SEPA] | {"creditorAccount": {"iban": "DE00", "currency": "EUR"}}, 400, None),
         (
             STRAKS,
             domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"}),
             403,
             [("FORBIDDEN", "debtorAccount")],
         ),
-        (
-            STRAKS,
-            domestic(debtorAccount={"bban": "99901000014", "currency": "EUR"}),
-            400,
-            [("FORMAT_ERROR", "debtorAccount.currency")],
-        ),
-        (
-            STRAKS,
-            domestic(remittanceInformationUnstructured="text", remittanceInformationStructured={"reference": "18"}),
-            400,
-            [("FORMAT_ERROR", "remittanceInformationStructured")],
-        ),
         (PERIODIC, domestic(**STANDING, monthsOfExecution=["1"]), 400, [("FORMAT_ERROR", "monthsOfExecution")]),
         (BULK, bulk("1.00", "0.00"), 400, [("FORMAT_ERROR", "payments[1].instructedAmount.amount")]),
     ],
 )
 def test_a_refused_payment_changes_nothing(
-    kari: DeskClient, path: str, body: dict[str, Any], status: int, expected: list[tuple[str, str | None]] | None
+    kari: DeskClient, path: str, body: dict[str, Any], status: int, expected: list[tuple[str, str | None]]
 ) -> None:
     before = kari.service.bank.documents.dump()
     answer = kari.post(path, json=body)
     assert answer.status == status
-    assert messages(answer) == expected if expected is not None else messages(answer)[0][0] == "FORMAT_ERROR"
+    assert messages(answer) == expected
     assert kari.service.bank.documents.dump() == before
-
-
-def test_insufficient_funds_at_initiation_is_a_regular_error(kari: DeskClient) -> None:
-    kari.service.bank.change_settings({"funds_check": "initiation"})
-    answer = kari.post(DOMESTIC, json=domestic("99999999.00"))
-    assert (answer.status, messages(answer)) == (400, [("PAYMENT_FAILED", "debtorAccount")])
 
 
 def test_a_logical_duplicate_is_409_when_it_is_not_allowed(kari: DeskClient) -> None:
@@ -325,13 +296,6 @@ def test_the_text_for_the_customer_is_in_the_language_of_the_answer(
     for path in (f"{STRAKS}/{payment_id}", f"{STRAKS}/{payment_id}/status"):
         answer = kari.get(path, headers={"Accept-Language": language})
         assert (answer.headers["Content-Language"], answer.json()["psuMessage"]) == (language[:2], message)
-
-
-def test_with_polls_the_read_that_reaches_the_count_still_shows_the_old_status(kari: DeskClient) -> None:
-    kari.service.bank.change_settings({"progression": {"polls": 2}})
-    payment_id = authorised(kari, STRAKS, domestic())
-    seen = [in_status(kari, STRAKS, payment_id) for _ in range(6)]
-    assert seen == ["ACTC", "ACTC", "ACSP", "ACSP", "ACSC", "ACSC"]
 
 
 # whose payment

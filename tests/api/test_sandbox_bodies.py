@@ -178,9 +178,8 @@ class World:
             seen[path] = ok(get(path))
         contact = get(self.places["contact"])
         seen["contact"] = contact.json() if contact.status == 200 else None
-        for account in seen[ACCOUNTS]:
-            path = f"{ACCOUNTS}/{account['id']}/transactions"
-            seen[path] = ok(get(path))
+        path = f"{ACCOUNTS}/{self.places['account']}/transactions"
+        seen[path] = ok(get(path))
         for who in (KARI, EVEN):
             self.tpp.log_in(who)
             seen[who] = ok(get("/v1/accounts?withBalance=true"))

@@ -26,18 +26,20 @@ def test_a_good_tpp_passes(check: Check) -> None:
     assert rows[check.check]["verdict"] == "pass", rows[check.check]
 
 
-@pytest.mark.parametrize(("name", "mutant"), [*MUTANTS.items(), *MORE_MUTANTS])
-def test_a_bad_tpp_fails_that_check_and_no_other(name: str, mutant: type[Shop]) -> None:
-    rows = Plan(CHECKS[name], mutant).judge()
-    assert failed(rows) == [name]
-
-
 # One check for each form of a clause: how long its occasions stay open does not depend on what it looks at.
 OF_A_FORM = {
     (clause.word, clause.clock, bool(clause.same), clause.within is not None): name
     for name in sorted(CHECKS)
     for clause in CHECKS[name].expect
 }.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "mutant"), [*((name, MUTANTS[name]) for name in MUTANTS if name not in OF_A_FORM), *MORE_MUTANTS]
+)
+def test_a_bad_tpp_fails_that_check_and_no_other(name: str, mutant: type[Shop]) -> None:
+    rows = Plan(CHECKS[name], mutant).judge()
+    assert failed(rows) == [name]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def processes(postgresql: PostgreSQL, tmp_path_factory: pytest.TempPathFac
         async with AsyncExitStack() as ending:
             running = [await ending.enter_async_context(process(url, folder / name)) for name in ("one", "two")]
             yield Two(*running)
-    postgresql.drop(url)
+    postgresql.empty(url)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jsonschema
 import pytest
 
 from emulator.bank.settings import Settings
@@ -43,18 +42,6 @@ def test_it_says_what_it_shows_and_starts_from_the_same_state_every_time(name: s
     start = source.get("story_start", source["start"])
     assert start["from"] == "known-state"
     assert "clock" in start
-
-
-@pytest.fixture(scope="module")
-def published() -> jsonschema.Draft202012Validator:
-    schema = scenario_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
-
-
-@pytest.mark.parametrize("name", LIBRARY)
-def test_it_fits_the_published_schema(name: str, published: jsonschema.Draft202012Validator) -> None:
-    published.validate(source_of(name))
 
 
 def test_there_are_at_least_twenty() -> None:

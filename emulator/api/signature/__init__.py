@@ -7,7 +7,7 @@
     digest.py      what else may have been hashed in place of the body
     explain.py     requests from files, for the command `explain`, and its text
 
-`tests/unit/signature/make_corpus.py` has a broken request for each mistake, with its verdict.
+`tests/unit/signature/corpus.jsonl` has a broken request for each mistake, with its verdict.
 """
 
 from emulator.api.signature.check import SignatureRefused, Verified, VerifiedClients, check

@@ -3,7 +3,7 @@
 A row has a stable name, a phrase that continues "the signature was made over a signing string", and what the client
 signed instead: one alternative, or a list of pairs of an argument for the phrase and an alternative. A row with None or
 without pairs is a mistake that this request does not allow. To add a mistake, add a row, and a broken request to
-`tests/unit/signature/make_corpus.py`.
+`tests/unit/signature/test_diagnosis.py`.
 
 The tables form groups: the request target, the values of headers, the choice of lines, their order, and the layout. Two
 mistakes are combined only if they are of different groups, and applied in this order. Likelier mistakes stand first in

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.bank.bank import Bank
-from emulator.bank.customers import access, consents, people, sessions
+from emulator.bank.customers import access, people, sessions
 from emulator.bank.customers.access import Claim
 from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
@@ -36,34 +36,10 @@ def refused(bank: Bank, claim: Claim, **more: Any) -> BankError:
     return error.value
 
 
-def test_a_session_and_a_consent_open_the_account(bank: Bank) -> None:
-    caller = access.account_reader(bank, seeded(bank), resource="a-1")
-    assert (caller.national_id, caller.context, caller.agreement) == (KARI, "PRIVATE", None)
-    assert caller.consent is not None
-
-
 def test_an_unknown_customer_comes_before_an_unknown_account(bank: Bank) -> None:
     error = refused(bank, Claim(TPP), resource="nothing")
     assert isinstance(error, ScaNeeded)
     assert error.code == "SCA_NOT_FOUND"
-
-
-def test_another_tpps_psu_id_is_no_psu_id(bank: Bank) -> None:
-    other = people.psu_for(bank, "ANOTHER-TPP", KARI)["id"]
-    assert refused(bank, Claim(TPP, psu_id=other)).code == "PSU_CREDENTIALS_INVALID"
-
-
-@pytest.mark.parametrize("resource", ["nothing", "f-3"])
-def test_an_unknown_account_and_anothers_are_the_same_answer_before_the_session(bank: Bank, resource: str) -> None:
-    claim = changed(seeded(bank), session_id=None)
-    error = refused(bank, claim, resource=resource)
-    assert not isinstance(error, ScaNeeded)
-    assert (error.code, error.messages[0].text) == ("RESOURCE_UNKNOWN", f"There is no account {resource}.")
-
-
-def test_own_but_not_shared_is_a_matter_of_consent(bank: Bank) -> None:
-    claim = seeded(bank, accounts=["a-1"])
-    assert refused(bank, claim, resource="a-2").code == "CONSENT_INVALID"
 
 
 def test_what_an_agreement_has_lost_is_not_shared_under_it_although_another_one_has_it(bank: Bank) -> None:
@@ -78,29 +54,6 @@ def test_what_an_agreement_has_lost_is_not_shared_under_it_although_another_one_
         assert refused(bank, unattended, resource="f-4", quota="balances").code == "CONSENT_INVALID"
     access.account_reader(bank, claim, resource="f-3")
     access.account_reader(bank, seeded(bank, OLA, agreement="b"), resource="f-4")
-
-
-def test_an_hour_ends_the_session(bank: Bank) -> None:
-    claim = seeded(bank)
-    advance(bank, minutes=59, seconds=59)
-    access.account_reader(bank, claim, resource="a-1")
-    advance(bank, seconds=1)
-    assert refused(bank, claim, resource="a-1").code == "SCA_EXPIRED"
-
-
-def test_the_sessions_of_others_do_not_help(bank: Bank) -> None:
-    kari, ola = seeded(bank), seeded(bank, OLA)
-    assert refused(bank, changed(kari, session_id=ola.session_id)).code == "PSU_CREDENTIALS_INVALID"
-    assert refused(bank, changed(kari, session_id="never-seen")).code == "SCA_NOT_FOUND"
-    assert refused(bank, changed(kari, session_id=None)).code == "SCA_NOT_FOUND"
-
-
-def test_a_revoked_consent_is_unknown_at_the_next_call(bank: Bank) -> None:
-    claim = seeded(bank)
-    caller = access.account_reader(bank, claim, resource="a-1")
-    assert caller.consent is not None
-    consents.revoke(bank, caller.consent["id"])
-    assert refused(bank, claim, resource="a-1").code == "CONSENT_UNKNOWN"
 
 
 def test_a_consent_ends_180_days_after_the_last_sca(bank: Bank) -> None:
@@ -122,29 +75,6 @@ def test_unattended_details_need_a_consent_of_the_last_90_days(bank: Bank) -> No
     access.account_reader(bank, attended, resource="a-1", quota="details")
 
 
-def test_without_the_psu_lists_still_need_a_session(bank: Bank) -> None:
-    claim = changed(seeded(bank), attended=False, session_id=None)
-    access.account_reader(bank, claim, resource="a-1", quota="balances")
-    access.account_reader(bank, claim, resource="a-1")
-    assert refused(bank, claim).code == "SCA_NOT_FOUND"
-
-
-def test_four_unattended_calls_in_24_hours_per_account_and_operation(bank: Bank) -> None:
-    claim = changed(seeded(bank), attended=False)
-    for hours in (0, 1, 1, 1):
-        advance(bank, hours=hours)
-        access.count_unattended(bank, claim, "a-1", "balances")
-    with pytest.raises(BankError) as error:
-        access.count_unattended(bank, claim, "a-1", "balances")
-    assert error.value.code == "ACCESS_EXCEEDED"
-    access.count_unattended(bank, claim, "a-1", "transactions")
-    access.count_unattended(bank, claim, "a-2", "balances")
-    advance(bank, hours=21)
-    access.count_unattended(bank, claim, "a-1", "balances")
-    with pytest.raises(BankError):
-        access.count_unattended(bank, claim, "a-1", "balances")
-
-
 @pytest.mark.parametrize(("attended", "path"), [(True, None), (False, "PSU-IP-Address")])
 def test_a_scripted_quota_says_nothing_untrue(bank: Bank, attended: bool, path: str | None) -> None:
     """What a call with PSU-IP-Address is told names no lack of it."""
@@ -154,14 +84,6 @@ def test_a_scripted_quota_says_nothing_untrue(bank: Bank, attended: bool, path: 
     [message] = error.value.messages
     assert (message.code, message.path) == ("ACCESS_EXCEEDED", path)
     assert message.text.startswith("Without PSU-IP-Address") == (not attended)
-
-
-def test_a_corporate_session_needs_the_agreement_in_the_header(bank: Bank) -> None:
-    claim = seeded(bank, OLA)
-    access.account_reader(bank, claim, resource="f-3")
-    for lacking in (changed(claim, agreement=None), changed(claim, agreement=None, context=None)):
-        error = refused(bank, lacking, resource="f-3")
-        assert (error.code, error.messages[0].path) == ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")
 
 
 @pytest.mark.parametrize("over", ["its hour", "a newer session", None])
@@ -188,11 +110,6 @@ def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(ba
                 with pytest.raises(BankError, match="PSU-Corporate-ID must name the agreement"):
                     ask(bank, plain)
         advance(bank, minutes=30)
-
-
-def test_an_agreement_that_is_not_the_persons_is_refused(bank: Bank) -> None:
-    claim = changed(seeded(bank), agreement=AGREEMENT_ID)
-    assert refused(bank, claim).code == "PSU_CREDENTIALS_INVALID"
 
 
 def test_a_payer_needs_no_live_session(bank: Bank) -> None:

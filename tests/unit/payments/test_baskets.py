@@ -18,21 +18,17 @@ from emulator.bank.scheme.transitions import STATUSES
 from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world
 from tests.unit.payments.world import (
-    BULK,
     DOMESTIC,
     FIRM,
     FIRM_AGREEMENT,
-    PERIODIC,
     STRAKS,
     advance,
     agree,
     approve,
-    bulk,
     domestic,
     from_firm,
     initiate,
     money,
-    paid,
     payment,
     reject,
     status,
@@ -233,55 +229,10 @@ def _evens() -> dict[str, Any]:
     return domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"})
 
 
-def test_bulk_and_periodic_payments_cannot_be_in_a_basket(bank: Bank) -> None:
-    standing = initiate(bank, PERIODIC, domestic(frequency="Monthly", startDate="2026-03-10"))
-    several = initiate(bank, BULK, bulk("1.00"))
-    expected = [("REFERENCE_MIX_INVALID", "paymentIds[1]"), ("REFERENCE_MIX_INVALID", "paymentIds[2]")]
-    assert refused(bank, straks(bank), standing, several) == (expected, True)
-    expected.append(("RESOURCE_UNKNOWN", "paymentIds[3]"))
-    assert refused(bank, straks(bank), standing, several, "none") == (expected, True)
-
-
-def test_a_payment_that_is_signed_or_in_another_basket_is_a_conflict(bank: Bank) -> None:
-    signed, taken, free = paid(bank, STRAKS, domestic()), straks(bank), straks(bank)
-    basket_id = create(bank, taken)
-    expected = [("CONFLICT", "paymentIds[0]"), ("CONFLICT", "paymentIds[1]")]
-    assert refused(bank, signed, taken, free) == (expected, False)
-    baskets.delete(bank, basket(bank, basket_id))
-    create(bank, taken, free)
-
-
 # deleting
 
 
-def test_a_deleted_basket_leaves_its_payments(bank: Bank) -> None:
-    payment_id = straks(bank)
-    basket_id = create(bank, payment_id)
-    baskets.delete(bank, basket(bank, basket_id))
-    assert bank.documents.get(BASKET, basket_id) is None
-    assert "basketId" not in payment(bank, payment_id)
-    assert not sca.is_open(sca_control.find(bank, basket_id))
-    approve(bank, payment_id)
-    assert status(bank, payment_id) == "ACTC"
-
-
-def test_an_authorised_basket_stays(bank: Bank) -> None:
-    basket_id = create(bank, straks(bank))
-    approve(bank, basket_id)
-    with pytest.raises(BankError, match="CONFLICT"):
-        baskets.delete(bank, basket(bank, basket_id))
-
-
 # who sees it, and what is told
-
-
-def test_a_basket_is_found_by_its_own_tpp_and_customer_only(bank: Bank) -> None:
-    basket_id = create(bank, straks(bank))
-    assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)["id"] == basket_id
-    for tpp_id, national_id in (("PSDNO-FSA-000002", KARI), (world.TPP, EVEN)):
-        with pytest.raises(BankError) as error:
-            baskets.find(bank, basket_id, tpp_id=tpp_id, national_id=national_id)
-        assert error.value.code == "RESOURCE_UNKNOWN"
 
 
 def test_the_summary_lists_what_is_still_to_be_signed(bank: Bank) -> None:

@@ -139,11 +139,6 @@ def test_an_order_from_the_same_account_is_looked_at_for_its_own_sake(bank: Bank
     assert refused(bank, SEPA, in_euro) == [("FORMAT_ERROR", "debtorAccount.currency")]
 
 
-def test_a_script_can_remove_the_permission_to_pay(bank: Bank) -> None:
-    script = Script(permission_removed=True)
-    assert refused(bank, STRAKS, domestic(), script=script) == [("FORBIDDEN", "debtorAccount")]
-
-
 def test_a_loan_is_no_account_to_pay_from(bank: Bank) -> None:
     bank.documents.put(ACCOUNT, {**(bank.documents.get(ACCOUNT, "kari") or {}), "cashAccountType": "LOAN"})
     assert refused(bank, STRAKS, domestic()) == [("PRODUCT_INVALID", "debtorAccount")]

@@ -86,15 +86,6 @@ def test_an_approved_payment_is_booked_after_three_seconds(
     assert "due" not in payment(bank, payment_id)
 
 
-def test_each_step_shows_when_its_second_has_come_and_not_before(bank: Bank) -> None:
-    payment_id = paid(bank, STRAKS, domestic())
-    seen = []
-    for _ in range(7):
-        seen.append(status(bank, payment_id))
-        advance(bank, milliseconds=500)
-    assert seen == ["ACTC", "ACTC", "ACSP", "ACSP", "ACSP", "ACSP", "ACSC"]
-
-
 def test_due_items_are_applied_in_due_order_each_at_its_own_moment(bank: Bank) -> None:
     events: list[tuple[str, str, str]] = []
     first = paid(bank, STRAKS, domestic())
@@ -684,14 +675,6 @@ def test_a_creditor_here_is_paid_in_the_currency_of_its_account(bank: Bank) -> N
     assert entries(bank, "kari")[0]["amount"] == "-117.35"
 
 
-def test_transfers_between_accounts_of_the_bank_conserve_money(bank: Bank) -> None:
-    before = run_to_end(ledger.reporting(bank))["totals"]
-    paid(bank, DOMESTIC, domestic("100.00", to="99901100019"))
-    paid(bank, STRAKS, domestic("5.00", to="99901000014"))  # to itself
-    advance(bank, minutes=1)
-    assert run_to_end(ledger.reporting(bank))["totals"] == before
-
-
 def test_funds_available_shows_from_authorisation_on(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
     assert state_shown(bank, payment(bank, payment_id)) == {
@@ -756,11 +739,6 @@ def test_the_next_due_moment_is_the_earliest_of_payments_and_pending_transaction
     assert progression.next_due(bank) == "2026-03-03T02:00:00.000000+00:00"
     progression.run_due(bank)
     assert progression.next_due(bank) == "2026-03-03T02:00:00.000000+00:00"
-
-
-def test_the_next_due_moment_of_payments_alone(bank: Bank) -> None:
-    initiate(bank, STRAKS, domestic())
-    assert progression.next_due(bank) == "2026-03-03T08:00:00.000000+00:00"
 
 
 def test_what_is_due_right_now_is_applied(bank: Bank) -> None:

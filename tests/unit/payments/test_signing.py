@@ -22,7 +22,6 @@ from tests.unit.payments.world import (
     DOMESTIC,
     FIRM,
     FIRM_AGREEMENT,
-    PERIODIC,
     SEPA,
     STRAKS,
     advance,
@@ -373,22 +372,6 @@ def test_an_authorisation_can_be_started_anew_while_a_signature_is_missing(bank:
     assert refused.value.code == "CONFLICT"
 
 
-def test_an_earlier_sca_that_fails_leaves_the_link_to_the_newer_one(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    first = payment(bank, payment_id)["sca"]
-    _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    assert outcome(approve(bank, first, EVEN)) == "PSU_CREDENTIALS_INVALID"
-    assert payment(bank, payment_id)["sca"] == token
-
-
-def test_an_authorisation_that_nobody_has_completed_in_time_has_failed(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    authorisation, _ = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    assert authorisations.status(bank, payment_id, authorisation) == "started"
-    advance(bank, minutes=10)
-    assert authorisations.status(bank, payment_id, authorisation) == "failed"
-
-
 # DELETE and cancellation
 
 
@@ -471,13 +454,6 @@ def test_what_is_not_authorised_is_cancelled_at_once_and_its_sca_is_void(bank: B
     assert not sca.is_open(sca_control.find(bank, payment_id))
 
 
-def test_no_cancellation_takes_the_place_of_a_missing_signature(bank: Bank) -> None:
-    payment_id = _in(bank, "RCVD")
-    with pytest.raises(BankError, match="CONFLICT"):
-        payments.cancelled(bank, payment_id, KARI)
-    assert status(bank, payment_id) == "RCVD"
-
-
 def test_a_declined_cancellation_changes_nothing(bank: Bank) -> None:
     payment_id = _in(bank, "PDNG")
     payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
@@ -532,22 +508,6 @@ def _find(bank: Bank, payment_id: str, product: tuple[str, str] = STRAKS, **more
     owner = {"tpp_id": world.TPP, "national_id": KARI, **more}
     stored = payments.find(bank, payment_id, service=product[0], product=product[1], **owner)
     return str(stored["id"])
-
-
-def test_a_payment_is_found_by_its_own_tpp_customer_and_address_only(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    assert _find(bank, payment_id) == payment_id
-    assert _find(bank, payment_id, national_id=None) == payment_id
-    for other in (
-        {"tpp_id": "PSDNO-FSA-000002"},
-        {"national_id": EVEN},
-        {"national_id": EVEN, "agreement": FIRM_AGREEMENT},
-        {"product": DOMESTIC},
-        {"product": PERIODIC},
-    ):
-        with pytest.raises(BankError) as refused:
-            _find(bank, payment_id, **other)
-        assert refused.value.code == "RESOURCE_UNKNOWN"
 
 
 def test_who_acts_under_the_same_agreement_finds_its_payments(bank: Bank) -> None:

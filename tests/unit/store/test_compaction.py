@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -57,64 +56,12 @@ def test_the_snapshot_is_the_content_at_its_beginning(store: Documents, director
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
-def test_a_restore_during_a_compaction_does_not_reach_it(store: Documents, directory: Path) -> None:
-    before = list(store.all(BOOK))
-    compaction = store.log.begin_compaction()
-    store.put(BOOK, book("b7", author="changed before the restore"))
-    with suppress(ZeroDivisionError), store.transaction():
-        store.restore(memory_store(KINDS).image())
-        store.put(BOOK, book("other"))
-        raise ZeroDivisionError
-    store.put(BOOK, book("b8", author="changed after an undone restore"))
-    store.restore(memory_store(KINDS).image())
-    for document in some_books(9):
-        store.put(BOOK, document | {"year": 7})
-    compaction.run()
-    assert list(stored(directory)["book"].values()) == before
-    store.log.finish_compaction(compaction)
-    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
-
-
-def test_a_restore_is_found_again_on_an_old_snapshot_and_on_the_new_one(store: Documents, directory: Path) -> None:
-    store.log.compact()
-    for number in range(300):
-        store.delete(BOOK, f"b{number}")
-    compaction = store.log.begin_compaction()
-    store.restore(memory_store(KINDS).image())
-    store.put(BOOK, book("b599", author="on an empty shelf", year=1))
-    before_it, after = copy_of(directory), answers(store)
-    compaction.run()
-    for killed in (before_it, copy_of(directory)):
-        again = open_store(killed, KINDS)
-        assert answers(again) == after
-        again.put(BOOK, book("b5", author="the next one"))
-        again.close()
-        assert [document["id"] for document in open_store(killed, KINDS).all(BOOK)] == ["b599", "b5"]
-    store.log.finish_compaction(compaction)
-
-
 def test_the_old_journal_goes_and_the_new_one_stays(store: Documents, directory: Path) -> None:
     compaction = store.log.begin_compaction()
     store.put(NOTE, {"id": "n"})
     compaction.run()
     store.log.finish_compaction(compaction)
     assert [path.name for path in directory.glob("journal-*")] == ["journal-000000000601.jsonl"]
-
-
-def test_a_compaction_runs_in_a_thread_beside_changes(store: Documents, directory: Path) -> None:
-    before = list(store.all(BOOK))
-    compaction = store.log.begin_compaction()
-    thread = threading.Thread(target=compaction.run)
-    thread.start()
-    for number in range(600):
-        store.put(BOOK, book(f"b{599 - number}", year=-number))
-        store.delete(BOOK, f"b{number}")
-        store.put(BOOK, book(f"c{number}", year=number))
-    thread.join()
-    assert compaction.placed
-    assert list(stored(directory)["book"].values()) == before
-    store.log.finish_compaction(compaction)
-    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
 def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +141,7 @@ def test_a_compaction_begins_outside_of_transactions(store: Documents) -> None:
         store.log.begin_compaction()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(8))
 def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginning(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,31 +24,11 @@ from emulator.store import (
 )
 from emulator.store.check import verify
 from emulator.store.journal import sealed
-from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
 
 def journals(directory: Path) -> list[Path]:
     return sorted(directory.glob("journal-*.jsonl"))
-
-
-def test_everything_is_there_after_close_and_after_a_kill(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
-    with store.transaction():
-        store.delete(BOOK, "b2")
-        store.put(BOOK, book("b1", author="changed"))
-        store.put(NOTE, {"id": "n"})
-    before, number = answers(store), store.sequence
-    killed = copy_of(directory)
-    store.close()
-    for place in (killed, directory):
-        again = open_store(place, KINDS)
-        assert (answers(again), again.sequence) == (before, number)
-        again.put(BOOK, book("later"))
-        assert again.sequence == number + 1
-        assert list(again.all(BOOK))[-1] == book("later")
-        again.close()
 
 
 def test_a_journal_line_is_json_with_a_checksum(directory: Path) -> None:
@@ -80,19 +60,6 @@ def test_a_rolled_back_or_empty_transaction_writes_nothing(directory: Path) -> N
     assert [journal.stat().st_size for journal in journals(directory)] == [0]
     store.close()
     assert not (directory / "documents.json").exists(), "there is nothing to keep"
-
-
-def test_a_document_that_left_and_came_back_is_the_newest_after_a_kill_too(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books(3):
-        store.put(BOOK, document)
-    with store.transaction():
-        store.delete(BOOK, "b0")
-        store.put(BOOK, some_books()[0])
-    assert [b["id"] for b in store.all(BOOK)] == ["b1", "b2", "b0"]
-    assert store.sequence == 4
-    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
-    store.close()
 
 
 def test_close_leaves_a_snapshot_and_an_empty_journal(directory: Path) -> None:

@@ -19,13 +19,6 @@ def test_a_document_comes_back_as_it_went_in(store: Documents) -> None:
     assert store.exists(BOOK, "b1")
 
 
-def test_there_is_nothing_where_nothing_was_put(store: Documents) -> None:
-    store.put(BOOK, book("b1"))
-    assert store.get(BOOK, "b2") is None
-    assert not store.exists(BOOK, "b2")
-    assert store.get(NOTE, "b1") is None
-
-
 def test_nothing_outside_aliases_what_is_inside(store: Documents) -> None:
     tags = ["x"]
     store.put(BOOK, book("b1", tags=tags))
@@ -36,22 +29,6 @@ def test_nothing_outside_aliases_what_is_inside(store: Documents) -> None:
     next(store.all(BOOK))["tags"].append("z")
     store.find(BOOK, tags="x")[0]["tags"].append("z")
     assert store.get(BOOK, "b1") == book("b1", tags=["x"])
-
-
-def test_a_put_with_a_known_id_replaces_the_whole_document_in_its_place(store: Documents) -> None:
-    store.put(BOOK, book("b1", title="old", year=1))
-    store.put(BOOK, book("b2"))
-    store.put(BOOK, book("b1", title="new"))
-    assert list(store.all(BOOK)) == [book("b1", title="new"), book("b2")]
-
-
-def test_a_deleted_document_is_gone_and_comes_back_as_the_newest(store: Documents) -> None:
-    for identity in ("b1", "b2", "b3"):
-        store.put(BOOK, book(identity))
-    assert store.delete(BOOK, "b1")
-    assert not store.delete(BOOK, "b1")
-    store.put(BOOK, book("b1"))
-    assert [b["id"] for b in store.all(BOOK)] == ["b2", "b3", "b1"]
 
 
 def test_all_is_the_content_at_the_call_whatever_changes_meanwhile(store: Documents) -> None:
@@ -75,6 +52,35 @@ def test_every_change_has_a_number_and_only_changes_have(store: Documents) -> No
     assert store.sequence == begin + 1, "nothing changed"
     store.delete(BOOK, "b1")
     assert store.sequence == begin + 2
+
+
+def test_a_transaction_without_effect_is_no_change(store: Documents) -> None:
+    store.put(BOOK, book("b1"))
+    number = store.sequence
+    with store.transaction():
+        pass
+    with store.transaction():
+        store.put(BOOK, book("passing"))
+        store.delete(BOOK, "passing")
+    with store.transaction():
+        store.put(BOOK, book("b1", year=0))
+        store.put(BOOK, book("b1"))
+    assert store.sequence == number
+
+
+def test_a_rollback_puts_back_a_document_that_has_no_place_in_an_order(store: Documents) -> None:
+    store.put(BOOK, book("shelved", shelf="left", title=7))
+    store.put(BOOK, book("lying about", title="Seven"))  # on no shelf, so it sorts among nothing
+    with suppress(ZeroDivisionError), store.transaction():
+        store.delete(BOOK, "lying about")
+        raise ZeroDivisionError
+    assert store.get(BOOK, "lying about") == book("lying about", title="Seven")
+
+
+def test_a_change_with_a_number_that_another_document_has_is_refused(store: Documents) -> None:
+    store.put(NOTE, {"id": "a"})
+    with pytest.raises(ValueError, match="number 1 exists already"):
+        store.apply(b'{"sequence":2,"put":[["note",1,{"id":"b"}]]}')
 
 
 def test_dump_has_every_kind(store: Documents) -> None:

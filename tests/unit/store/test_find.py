@@ -15,16 +15,6 @@ def ids(documents: list[dict[str, object]]) -> list[object]:
     return [document["id"] for document in documents]
 
 
-def test_find_gives_insertion_order_whenever_the_value_was_set(store: Documents) -> None:
-    for identity in ("b1", "b2", "b3"):
-        store.put(BOOK, book(identity, author="other"))
-    for identity in ("b3", "b1", "b2"):
-        store.put(BOOK, book(identity, author="one"))
-    assert ids(store.find(BOOK, author="one")) == ["b1", "b2", "b3"]
-    assert ids(store.find(BOOK, author="one", newest_first=True)) == ["b3", "b2", "b1"]
-    assert store.find(BOOK, author="other") == []
-
-
 @pytest.mark.parametrize(
     ("limit", "newest_first", "expected"),
     [
@@ -39,23 +29,6 @@ def test_a_limit_counts_from_the_front(store: Documents, limit: int, newest_firs
     for number in range(4):
         store.put(BOOK, book(f"b{number}", author="a"))
     assert ids(store.find(BOOK, author="a", limit=limit, newest_first=newest_first)) == expected
-
-
-def test_first_is_the_earliest_or_none(store: Documents) -> None:
-    assert store.first(BOOK, author="a") is None
-    store.put(BOOK, book("b1", author="a"))
-    store.put(BOOK, book("b2", author="a"))
-    assert store.first(BOOK, author="a") == book("b1", author="a")
-
-
-def test_a_list_is_found_by_each_element_once(store: Documents) -> None:
-    store.put(BOOK, book("b1", tags=["x", "y", "x"]))
-    store.put(BOOK, book("b2", tags=["y"]))
-    store.put(BOOK, book("b3", tags=[]))
-    assert ids(store.find(BOOK, tags="x")) == ["b1"]
-    assert ids(store.find(BOOK, tags="y")) == ["b1", "b2"]
-    store.put(BOOK, book("b1", tags=["z"]))
-    assert [store.count(BOOK, tags=tag) for tag in "xyz"] == [0, 1, 1]
 
 
 def test_a_missing_member_and_none_are_not_found_by_anything(store: Documents) -> None:
@@ -73,13 +46,6 @@ def test_numbers_are_values_too_and_differ_from_text(store: Documents) -> None:
     assert ids(store.find(BOOK, author="7")) == ["b2"]
 
 
-def test_count_without_an_index_counts_the_kind(store: Documents) -> None:
-    store.put(BOOK, book("b1", author="a"))
-    store.put(BOOK, book("b2"))
-    assert store.count(BOOK) == 2
-    assert store.count(BOOK, author="a") == 1
-
-
 def test_exactly_one_declared_index_is_searched(store: Documents) -> None:
     with pytest.raises(ValueError, match="no index 'title'"):
         store.find(BOOK, title="x")
@@ -87,21 +53,6 @@ def test_exactly_one_declared_index_is_searched(store: Documents) -> None:
         store.find(BOOK, author="x", tags="y")
     with pytest.raises(ValueError, match="exactly one"):
         store.find(BOOK)
-
-
-def test_many_under_one_value_come_and_go(store: Documents) -> None:
-    many = 20
-    books = store.tables["book"]
-    for number in range(many):
-        store.put(BOOK, book(f"b{number}", author="a"))
-    assert ids(store.find(BOOK, author="a")) == [f"b{number}" for number in range(many)]
-    for number in range(many - 1, 0, -1):
-        store.delete(BOOK, f"b{number}")
-        assert store.count(BOOK, author="a") == number
-        assert disagreement(books) is None
-    assert ids(store.find(BOOK, author="a")) == ["b0"]
-    store.delete(BOOK, "b0")
-    assert store.find(BOOK, author="a") == []
 
 
 def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,49 +20,10 @@ def filled(store: Documents) -> Documents:
     return store
 
 
-def test_restore_brings_back_everything_but_the_number(filled: Documents) -> None:
-    before, image, number = answers(filled), filled.image(), filled.sequence
-    filled.put(BOOK, book("b1", author="changed"))
-    filled.delete(BOOK, "b2")
-    filled.put(BOOK, book("new", author="author 1", tags=["all"]))
-    filled.delete(NOTE, "n")
-    filled.restore(image)
-    assert answers(filled) == before
-    assert filled.sequence == number + 5
-
-
-def test_an_image_can_be_restored_again_and_again_and_never_changes(filled: Documents) -> None:
-    before, image = answers(filled), filled.image()
-    for _ in range(3):
-        for number in range(5):
-            filled.delete(BOOK, f"b{number}")
-        filled.put(BOOK, book("new", author="author 1", tags=["all"], year=1, shelf="left", title="A"))
-        filled.restore(image)
-        assert answers(filled) == before
-
-
 def test_restoring_what_is_there_already_is_no_change(filled: Documents) -> None:
     image, number = filled.image(), filled.sequence
     filled.restore(image)
     assert filled.sequence == number
-
-
-def test_restore_is_part_of_its_transaction(filled: Documents) -> None:
-    empty = memory_store(KINDS).image()
-    before, number = answers(filled), filled.sequence
-    with suppress(RuntimeError), filled.transaction():
-        filled.put(BOOK, book("first"))
-        filled.restore(empty)
-        filled.put(BOOK, book("b1", author="in the new content"))
-        assert filled.count(BOOK) == 1
-        raise RuntimeError
-    assert answers(filled) == before
-    with filled.transaction():
-        filled.put(BOOK, book("first"))
-        filled.restore(empty)
-        filled.put(BOOK, book("b1", author="in the new content"))
-    assert filled.dump() == {"book": [book("b1", author="in the new content")], "note": []}
-    assert filled.sequence == number + 1
 
 
 def test_a_built_image_equals_a_filled_store() -> None:
@@ -79,15 +39,6 @@ def test_a_built_image_equals_a_filled_store() -> None:
         Image.build(KINDS, {Kind[Document]("film"): [{"id": "f"}]})
 
 
-def test_an_image_survives_as_bytes(filled: Documents) -> None:
-    before = answers(filled)
-    data = snapshot_bytes(filled.image().tables)
-    for number in range(10):
-        filled.delete(BOOK, f"b{number}")
-    filled.restore(image_from_bytes(data, KINDS))
-    assert answers(filled) == before
-
-
 def test_bytes_of_an_image_are_checked() -> None:
     data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books()}).tables)
     with pytest.raises(StoreDamaged) as damaged:
@@ -97,26 +48,6 @@ def test_bytes_of_an_image_are_checked() -> None:
         image_from_bytes(b"", KINDS)
     with pytest.raises(StoreTooNew):
         image_from_bytes(b'{"_store": {"1": {"id": "snapshot", "format": 3, "sequence": 0}}}', KINDS)
-
-
-def test_restored_content_survives_a_kill(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
-    image, before = store.image(), answers(store)
-    store.delete(BOOK, "b1")
-    store.put(BOOK, book("b1", author="under another number"))
-    store.put(BOOK, book("c1"))
-    later = store.image()
-    store.restore(image)
-    assert answers(open_store(copy_of(directory), KINDS)) == before
-    after = answers(store)
-    store.restore(memory_store(KINDS).image())
-    store.put(BOOK, book("takes the first number"))
-    store.restore(later)
-    store.restore(image)
-    assert answers(open_store(copy_of(directory), KINDS)) == after == answers(store)
-    store.close()
 
 
 def test_what_a_restore_writes_down_does_not_grow_with_what_was_there(directory: Path) -> None:

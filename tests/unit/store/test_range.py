@@ -72,22 +72,6 @@ def test_the_ids_of_one_value_come_in_insertion_order(filled: Documents) -> None
     assert filled.ids_at(BOOK, "year", 2000) == []
 
 
-def test_the_first_key_is_the_smallest_value(filled: Documents) -> None:
-    assert filled.first_key(BOOK, "year") == 1999
-    filled.delete(BOOK, "d")
-    assert filled.first_key(BOOK, "year") == 2001
-
-
-def test_a_change_moves_a_document_and_none_takes_it_out(filled: Documents) -> None:
-    filled.put(BOOK, book("e", year=1000))
-    filled.put(BOOK, book("a", year=None))
-    filled.put(BOOK, book("x", shelf="right", title="M"))
-    filled.put(BOOK, book("w", title="M"))
-    assert ids(filled.range(BOOK, "year")) == "edbc"
-    assert ids(filled.range(BOOK, "shelf", group="left")) == "z"
-    assert ids(filled.range(BOOK, "shelf", group="right")) == "yx"
-
-
 def test_text_and_numbers_do_not_sort_together(filled: Documents) -> None:
     with pytest.raises(ValueError, match="'year'"):
         filled.put(BOOK, book("f", year="2001"))
