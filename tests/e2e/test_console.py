@@ -70,10 +70,13 @@ def busy(served: ServedPages) -> list[str]:
     return ["/console", *(f"/console/{path}" for path in places + things)]
 
 
-def test_every_page_fits_names_its_controls_and_draws_no_complaint(served: ServedPages, browser: Chrome) -> None:
+@pytest.mark.parametrize("opened", [False, pytest.param(True, marks=pytest.mark.long)], ids=["content", "opened"])
+def test_every_page_fits_names_its_controls_and_draws_no_complaint(
+    served: ServedPages, browser: Chrome, opened: bool
+) -> None:
     pages = busy(served)
     served.control("PUT", "clock", {"mode": "frozen"})  # else a payment progresses, and the page is redrawn
-    assert faults(browser, [served.url + page for page in pages]) == {}
+    assert faults(browser, [served.url + page for page in pages], opened=opened) == {}
 
 
 def as_wide_as(browser: Chrome, width: int) -> None:
