@@ -27,6 +27,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NUMBER = 8  # bytes of a process id and of a status
 # What no command or few import, with libraries that take long.
 SELDOM = ("emulator.__main__", "emulator.agents", "emulator.testing", "emulator.conformance.explore")
+# Of this, what a command has by its first words is imported before the first such command is forked.
+FOR_SOME = {
+    "mcp": ("emulator.agents.server",),
+    "pytest": ("pytest", "emulator.testing.running"),
+    "explore": ("emulator.conformance.explore.search",),
+}
 
 
 class Command:
@@ -218,6 +224,10 @@ def origin() -> None:
             _, streams, _, _ = socket.recv_fds(asker, 1, 3)
             with asker.makefile() as text:
                 line, environment, where = json.loads(text.readline())
+            for module in (module for word in line[:3] for module in FOR_SOME.pop(word, ())):
+                with suppress(ImportError):
+                    import_module(module)
+                gc.freeze()
             forks += 1
             pid = os.fork()
             if pid == 0:

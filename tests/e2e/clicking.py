@@ -91,7 +91,9 @@ const look = async () => [
   ...await run(part, {rules: {'color-contrast': {enabled: false}}}),
   ...fresh.size ? await run([...fresh.values()], {runOnly: ['color-contrast']}) : [],
 ];
-CSSStyleDeclaration.prototype.getPropertyValue = function (name) { return value.call(this, name).replace(mixed, parts); };
+CSSStyleDeclaration.prototype.getPropertyValue = function (name) {
+  return value.call(this, name).replace(mixed, parts);
+};
 look().then(found => done([found, [...fresh.keys()]]), error => done([[`${error}`], []]))
   .finally(() => { CSSStyleDeclaration.prototype.getPropertyValue = value; });
 """
