@@ -44,7 +44,7 @@ def log_in(browser: Chrome, served: ServedPages, language: str) -> None:
     press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
 
 
-@pytest.mark.parametrize("language", ["nb", "en"])
+@pytest.mark.parametrize("language", ["nb", pytest.param("en", marks=pytest.mark.long)])
 def test_every_step_can_be_read_and_used_by_everybody(
     served: ServedPages, browser: Chrome, styles: set[str], language: str
 ) -> None:

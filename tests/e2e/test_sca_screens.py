@@ -18,7 +18,7 @@ from tests.unit.pages.living import straks
 
 pytestmark = pytest.mark.browser
 
-WIDTHS = (320, 360, 390, 430, 1280)
+WIDTHS = (320, 390, 1280)
 NAME = "Ærlige Småbrukeres Østnorske Innkjøpslag for Høykvalitetsfrø og Redska"
 MESSAGE = ("Takk for sist, og lykke til videre med alt det du holder på med. " + "Æ" * 75)[:140]
 IBAN = "LC" + "0123456789" * 3 + "12"
@@ -84,7 +84,7 @@ def as_wide_as(browser: Chrome, width: int) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
-@pytest.mark.parametrize("what", ["payment", "in the app", "basket", "accounts"])
+@pytest.mark.parametrize("what", ["payment", pytest.param("in the app", marks=pytest.mark.long), "basket", "accounts"])
 def test_nothing_that_is_approved_is_out_of_sight(
     served: ServedPages, browser: Chrome, styles: set[str], what: str
 ) -> None:
