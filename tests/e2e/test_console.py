@@ -434,6 +434,7 @@ def test_a_payment_is_approved_in_the_console_and_booked(served: ServedPages, br
     assert served.control("GET", "payments")["payments"][0]["paymentId"] == payment
 
 
+@pytest.mark.long
 def test_a_certificate_is_issued_by_hand(served: ServedPages, browser: Chrome) -> None:
     browser.get(f"{served.url}/console/tpps")
     name = f"by-hand-{id(browser)}"
@@ -455,6 +456,7 @@ def test_the_signing_strings_stand_side_by_side(served: ServedPages, browser: Ch
     assert left.rect["x"] < right.rect["x"]
 
 
+@pytest.mark.long
 def test_the_clock_is_frozen_and_advanced_by_hand(served: ServedPages, browser: Chrome) -> None:
     browser.get(f"{served.url}/console")
     press(browser, button(browser, "Freeze"))
