@@ -23,10 +23,17 @@ from contextlib import suppress
 from functools import cache
 from typing import IO
 
+from tests import in_shell
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NUMBER = 8  # bytes of a process id and of a status
 # What no command or few import, with libraries that take long.
 SELDOM = ("emulator.__main__", "emulator.agents", "emulator.testing", "emulator.conformance.explore")
+# Of this, what a command has by its first words is imported before the first such command is forked.
+FOR_SOME = {
+    "mcp": ("emulator.agents.server",),
+    "pytest": ("pytest", "emulator.testing.running"),
+    "explore": ("emulator.conformance.explore.search",),
+}
 
 
 class Command:
@@ -47,11 +54,13 @@ class Command:
         self.stderr, err = _end(stderr, 2)
         origin = os.path.join(folder(), "origin")
         environment = dict(os.environ if env is None else env)
-        self._keeper = _asked(origin, tuple(self.args), environment, (0, out, err), os.fspath(cwd or os.getcwd()))
+        self._keeper = in_shell.asked(
+            origin, tuple(self.args), environment, (0, out, err), os.fspath(cwd or os.getcwd())
+        )
         for pipe, end in ((self.stdout, out), (self.stderr, err)):
             if pipe is not None:
                 os.close(end)
-        self.pid = _number(self._keeper)
+        self.pid = in_shell.number(self._keeper)
 
     def poll(self) -> int | None:
         """The status, once it has ended."""
@@ -66,7 +75,7 @@ class Command:
         if self.returncode is None:
             self._keeper.settimeout(timeout)
             try:
-                self.returncode = _number(self._keeper)
+                self.returncode = in_shell.number(self._keeper)
             except (BlockingIOError, TimeoutError):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
             self._keeper.close()
@@ -140,34 +149,6 @@ def _rest(pipe: IO[str] | None) -> str:
         return pipe.read()
 
 
-def _asked(
-    origin: str, line: tuple[str, ...], environment: dict[str, str], streams: tuple[int, ...], folder: str
-) -> socket.socket:
-    """The connection to the keeper of a new command."""
-    asking = socket.socket(socket.AF_UNIX)
-    asking.connect(origin)
-    socket.send_fds(asking, [b"+"], streams)
-    asking.sendall(json.dumps([line, environment, folder]).encode() + b"\n")
-    return asking
-
-
-def _number(keeper: socket.socket) -> int:
-    content = keeper.recv(NUMBER)
-    if len(content) != NUMBER:
-        raise ChildProcessError("the command has lost its keeper")
-    return int.from_bytes(content, "big", signed=True)
-
-
-def in_shell(origin: str, *arguments: str) -> int:
-    """The `bank-emulator` of a shell: signals are passed on."""
-    keeper = _asked(origin, ("bank-emulator", *arguments), dict(os.environ), (0, 1, 2), os.getcwd())
-    pid = _number(keeper)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _frame: os.kill(pid, number))
-    status = _number(keeper)
-    return status if status >= 0 else 128 - status
-
-
 def origin() -> None:
     """Import the bank and fork commands until stdin is closed; returns in each command."""
     import gc
@@ -191,7 +172,7 @@ def origin() -> None:
     listening = socket.create_server(os.path.join(here, "origin"), family=socket.AF_UNIX)
     script = os.path.join(here, "bank-emulator")
     with open(script, "w") as file:
-        file.write(f'#!/bin/sh\nexec {sys.executable} -IS {os.path.abspath(__file__)} {here}/origin "$@"\n')
+        file.write(f'#!/bin/sh\nexec {sys.executable} -IS {in_shell.__file__} {here}/origin "$@"\n')
     os.chmod(script, 0o755)
     ended, ending = socket.socketpair()
     ending.setblocking(False)
@@ -209,7 +190,7 @@ def origin() -> None:
                 if pid == 0:
                     break
                 with asking.pop(pid) as asker, suppress(OSError):  # who asked may have ended
-                    asker.sendall(_bytes(os.waitstatus_to_exitcode(status)))
+                    asker.sendall(in_shell.as_bytes(os.waitstatus_to_exitcode(status)))
         if 0 in ready:
             shutil.rmtree(here)
             sys.exit()
@@ -218,6 +199,10 @@ def origin() -> None:
             _, streams, _, _ = socket.recv_fds(asker, 1, 3)
             with asker.makefile() as text:
                 line, environment, where = json.loads(text.readline())
+            for module in (module for word in line[:3] for module in FOR_SOME.pop(word, ())):
+                with suppress(ImportError):
+                    import_module(module)
+                gc.freeze()
             forks += 1
             pid = os.fork()
             if pid == 0:
@@ -228,13 +213,9 @@ def origin() -> None:
                     other.close()
                 return _become(streams, line, environment, where)
             asking[pid] = asker
-            asker.sendall(_bytes(pid))
+            asker.sendall(in_shell.as_bytes(pid))
             for stream in streams:
                 os.close(stream)
-
-
-def _bytes(number: int) -> bytes:
-    return number.to_bytes(NUMBER, "big", signed=True)
 
 
 def _become(streams: list[int], line: list[str], environment: dict[str, str], where: str) -> None:
@@ -280,8 +261,6 @@ def end(status: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        sys.exit(in_shell(*sys.argv[1:]))
     status = [1]
     atexit.register(end, status)  # before the imports, so that it is called after what they register
     origin()

@@ -27,11 +27,16 @@ from hypothesis import strategies as st
 from emulator.cli.main import run
 from emulator.terminal import one_line
 from emulator.testing import banks
+from tests import warm
 from tests.agents.journey import NOBODY, Call, agent, journey
 from tests.e2e.process import ALONE
 from tests.known_state import KARI
 
-SERVE = [sys.executable, "-m", "emulator", "mcp"]
+
+@pytest.fixture(scope="module")
+def serve() -> list[str]:
+    """The command of the server."""
+    return [f"{warm.folder()}/bank-emulator", "mcp"]
 
 
 def test_a_journey_from_no_bank_to_the_line_that_is_wrong() -> None:
@@ -197,12 +202,12 @@ async def test_the_tools_at_a_running_bank_lose_nothing_unasked(tmp_path: Path) 
             assert ask.progress == ["1 of 1 fresh-request-id"]
 
 
-async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
+async def test_an_agent_starts_the_server_and_its_bank_ends_with_it(serve: list[str]) -> None:
     from mcp import Client, StdioServerParameters
 
     from emulator.agents.tools import TABLE
 
-    server = StdioServerParameters(command=SERVE[0], args=SERVE[1:], env={**ALONE})
+    server = StdioServerParameters(command=serve[0], args=serve[1:], env={**ALONE})
     async with Client(server) as client:
         tools = await client.list_tools()
         assert [tool.name for tool in tools.tools] == [*TABLE]
@@ -215,7 +220,7 @@ async def test_an_agent_starts_the_server_and_its_bank_ends_with_it() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_client_that_is_run_ends_with_the_server(tmp_path: Path, number: int) -> None:
+def test_a_client_that_is_run_ends_with_the_server(serve: list[str], tmp_path: Path, number: int) -> None:
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     client = f"sh -c 'exec 3> {begun}; echo begun >&3; exec sleep 600'"
@@ -224,7 +229,7 @@ def test_a_client_that_is_run_ends_with_the_server(tmp_path: Path, number: int) 
     with banks() as begin:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         at = ("--url", begin(seed=1).url)
-        with subprocess.Popen([*SERVE, *at], env={**ALONE, "TMPDIR": str(tmp_path)}, **pipes) as server:
+        with subprocess.Popen([*serve, *at], env={**ALONE, "TMPDIR": str(tmp_path)}, **pipes) as server:
 
             def say(method: str, parameters: dict[str, Any], **call: int) -> None:
                 print(json.dumps({"jsonrpc": "2.0", "method": method, "params": parameters, **call}), file=server.stdin)
@@ -243,13 +248,13 @@ def test_a_client_that_is_run_ends_with_the_server(tmp_path: Path, number: int) 
     assert [*tmp_path.iterdir()] == [begun]
 
 
-async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
+async def test_over_http_the_token_is_needed_and_no_command_is_run(serve: list[str]) -> None:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
     environment = {**ALONE, "BANK_EMULATOR_CONTROL_TOKEN": "secret"}
-    with subprocess.Popen([*SERVE, "--http", "0"], stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen([*serve, "--http", "0"], stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             ready = process.stdout.readline()
             url = ready.removeprefix("READY ").strip()
@@ -264,7 +269,7 @@ async def test_over_http_the_token_is_needed_and_no_command_is_run() -> None:
         assert process.wait(10) == 0
 
 
-async def test_over_http_a_client_that_is_run_ends_with_the_server_too(tmp_path: Path) -> None:
+async def test_over_http_a_client_that_is_run_ends_with_the_server_too(serve: list[str], tmp_path: Path) -> None:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
@@ -281,7 +286,7 @@ async def test_over_http_a_client_that_is_run_ends_with_the_server_too(tmp_path:
 
     with banks() as begin:
         at = ("--http", "0", "--url", begin(seed=1).url, "--command", client)
-        with subprocess.Popen([*SERVE, *at], env=ALONE, stdout=subprocess.PIPE, text=True) as server:
+        with subprocess.Popen([*serve, *at], env=ALONE, stdout=subprocess.PIPE, text=True) as server:
             url = server.stdout.readline().removeprefix("READY ").strip()
             async with Client(streamable_http_client(url)) as ask:
                 asked = asyncio.create_task(ask.call_tool("run_checks", {"checks": ["fresh-request-id"]}))

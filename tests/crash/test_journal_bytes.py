@@ -66,10 +66,23 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixt
         yield caplog
 
 
+# In every run each byte of the heads of records and of their ends, and every seventh of what they hold.
+every_byte = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+HEAD = 40  # bytes
+
+
+def places(written: Written, step: int) -> list[int]:
+    at = {*range(0, len(written.data), step)}
+    for end in written.ends:
+        at |= {*range(max(end - 3, 0), min(end + HEAD, len(written.data)))}
+    return sorted(at)
+
+
+@every_byte
 def test_a_journal_cut_at_every_byte_gives_the_last_whole_change(
-    written: Written, warnings: pytest.LogCaptureFixture
+    written: Written, warnings: pytest.LogCaptureFixture, step: int
 ) -> None:
-    for size in range(len(written.data) + 1):
+    for size in [*places(written, step), len(written.data)]:
         warnings.clear()
         whole = max(place for place, end in enumerate(written.ends) if end <= size)
         assert written.start_with(written.data[:size]) == (written.states[whole], 2 + whole)
@@ -77,12 +90,13 @@ def test_a_journal_cut_at_every_byte_gives_the_last_whole_change(
         assert written.journal.read_bytes() == written.data[: written.ends[whole]]
 
 
+@every_byte
 def test_a_flipped_byte_is_refused_or_dropped_with_the_last_record(
-    written: Written, warnings: pytest.LogCaptureFixture
+    written: Written, warnings: pytest.LogCaptureFixture, step: int
 ) -> None:
     """One bit of every other byte, all bits of those between: a number in the head of a record has both."""
     last = written.ends[-2]
-    for offset in range(len(written.data)):
+    for offset in places(written, step):
         warnings.clear()
         data = bytearray(written.data)
         data[offset] ^= 0xFF if offset % 2 else 0x01

@@ -15,6 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
+from check_jsonschema import main as check_jsonschema
+from click.testing import CliRunner
 
 from emulator import manual
 from emulator.api.messages import Request
@@ -109,9 +111,8 @@ def test_the_files_of_a_guide_and_of_the_repository_fit_the_published_schema(pag
         files.append(tmp_path / f"{number}.yaml")
         # a guide shows the jobs of a workflow alone
         files[-1].write_text(("on: push\n" if page == "github-actions" else "") + text)
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, files)]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    checked = CliRunner().invoke(check_jsonschema, ["--builtin-schema", f"vendor.{schema}", *map(str, files)])
+    assert checked.exit_code == 0, checked.output
 
 
 def test_the_deployment_of_the_kubernetes_guide_fits_image_and_bank() -> None:

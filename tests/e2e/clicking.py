@@ -59,20 +59,58 @@ def nameless(browser: Chrome) -> list[str]:
 
 
 # Only violations are wanted: collecting what passes takes axe half as long again. It need not load style sheets again.
+# Contrast takes axe longer than all other rules together, and depends on the style alone, which is here what a reader
+# sees of a text and behind it: of the texts whose style is not among `known`, one of each style is looked at.
+# axe gives up a rule silently where it meets a colour that it cannot parse, as what Chromium makes of color-mix().
 AXE = """
-const [part, done] = arguments;
-axe.run(part, {resultTypes: ['violations'], preload: false}).then(results => done(results.violations));
+const [part, known, done] = arguments;
+const mixed = /color\\(srgb ([\\d.]+) ([\\d.]+) ([\\d.]+)(?: \\/ ([\\d.]+))?\\)/g;
+const parts = (_, red, green, blue, opacity) => `rgba(${[red, green, blue].map(one => 255 * one)}, ${opacity ?? 1})`;
+const value = CSSStyleDeclaration.prototype.getPropertyValue;
+const options = {resultTypes: ['violations'], preload: false};
+const around = one => one ? [one, ...around(one.parentElement)] : [];
+const speaks = one => one.matches('input, select, textarea')
+  || [...one.childNodes].some(child => child.nodeType === Node.TEXT_NODE && child.data.trim());
+const style = one => {
+  const {color, fontSize, fontWeight} = getComputedStyle(one);
+  const behind = around(one).map(box => getComputedStyle(box))
+    .map(box => `${box.backgroundColor} ${box.backgroundImage} ${box.opacity}`);
+  return [color, fontSize, fontWeight, ...new Set(behind)].join(', ');
+};
+const shown = [...document.querySelectorAll(`${part}, ${part} *`)].filter(one => one.checkVisibility() && speaks(one));
+const fresh = new Map(shown.map(one => [style(one), one]));
+known.forEach(one => fresh.delete(one));
+const run = async (where, how) => {
+  const {violations, incomplete} = await axe.run(where, {...options, ...how});
+  return [
+    ...violations.map(({id, nodes}) => `${id}: ${nodes[0].html.slice(0, 120)}`),
+    ...incomplete.filter(({error}) => error).map(({id, message}) => `${id}: ${message}`),
+  ];
+};
+const look = async () => [
+  ...await run(part, {rules: {'color-contrast': {enabled: false}}}),
+  ...fresh.size ? await run([...fresh.values()], {runOnly: ['color-contrast']}) : [],
+];
+CSSStyleDeclaration.prototype.getPropertyValue = function (name) {
+  return value.call(this, name).replace(mixed, parts);
+};
+look().then(found => done([found, [...fresh.keys()]]), error => done([[`${error}`], []]))
+  .finally(() => { CSSStyleDeclaration.prototype.getPropertyValue = value; });
 """
 
 
-def findings(browser: Chrome, part: str = "html") -> list[str]:
+def findings(browser: Chrome, part: str = "html", styles: set[str] | None = None) -> list[str]:
     """What axe-core finds wrong with the page or a part of it: each rule with the first element that breaks it.
 
-    Its rules are about the document, which is the same on each screen.
+    Its rules are about the document, which is the same on each screen. `styles`: those of texts whose contrast has been
+    looked at, to which the new ones of this page are added.
     """
-    browser.execute_script(AXE_SCRIPT)
-    violations = browser.execute_async_script(AXE, part)
-    return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
+    styles = set() if styles is None else styles
+    if not browser.execute_script("return 'axe' in window"):
+        browser.execute_script(AXE_SCRIPT)
+    found, new = browser.execute_async_script(AXE, part, [*styles])
+    styles.update(new)
+    return list(found)
 
 
 # Text of which a part lies outside of the page, or of a box around it that clips or scrolls.
@@ -126,24 +164,46 @@ def awkward(browser: Chrome) -> list[str]:
     return list(browser.execute_script(AWKWARD))
 
 
-def faults(browser: Chrome, urls: Iterable[str]) -> dict[str, dict[str, object]]:
-    """What is wrong with pages, each on a desktop's screen and on a phone's.
+# The content of another page in place of this one's.
+PUT = """
+const [address, done] = arguments;
+const put = async () => {
+  const answer = await fetch(address);
+  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const sheets = one => [...one.querySelectorAll('link[rel=stylesheet]')].map(link => link.getAttribute('href')).join();
+  if (sheets(page) !== sheets(document)) throw new Error('it has style sheets of its own');
+  document.body.replaceWith(page.body);
+  return answer.status;
+};
+put().then(done, error => done(`${error}`));
+"""
 
-    What surrounds their content is the same on all of them, and is looked at on the first.
+
+def faults(browser: Chrome, urls: Iterable[str], *, opened: bool = False) -> dict[str, dict[str, object]]:
+    """What is wrong with pages of one kind, each on a desktop's screen and on a phone's.
+
+    What surrounds their content is the same on all of them, and is looked at on the first. Only that one is opened,
+    unless `opened` says that all are: for the others to do what their scripts do takes thrice as long.
     """
     wrong: dict[str, dict[str, object]] = {}
+    styles: set[str] = set()
     for number, url in enumerate(urls):
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        browser.get(url)
-        for phone in (False, True):
+        if opened or not number:
+            browser.get(url)
+        else:
+            assert browser.execute_async_script(PUT, url) == 200, url
+        # Each page begins with the screen that the one before ended with: laying out for another takes long.
+        for phone in (False, True) if number % 2 == 0 else (True, False):
             if phone:
                 browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+            else:
+                browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
             seen = {
-                "complaints": complaints(browser),
                 "nameless": nameless(browser) if phone and not number else [],
                 "wide": is_too_wide(browser),
                 "awkward": awkward(browser),
-                "axe": [] if phone else findings(browser, "main" if number else "html"),
+                "axe": [] if phone else findings(browser, "main" if number else "html", styles),
+                "complaints": complaints(browser),
             }
             if any(seen.values()):
                 wrong[f"{url} on a phone" if phone else url] = seen

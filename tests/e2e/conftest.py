@@ -45,3 +45,9 @@ def served() -> Iterator[ServedPages]:
 
     with served_pages() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def styles() -> set[str]:
+    """The styles of texts whose contrast the tests of a module have looked at."""
+    return set()

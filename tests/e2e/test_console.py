@@ -70,10 +70,13 @@ def busy(served: ServedPages) -> list[str]:
     return ["/console", *(f"/console/{path}" for path in places + things)]
 
 
-def test_every_page_fits_names_its_controls_and_draws_no_complaint(served: ServedPages, browser: Chrome) -> None:
+@pytest.mark.parametrize("opened", [False, pytest.param(True, marks=pytest.mark.long)], ids=["content", "opened"])
+def test_every_page_fits_names_its_controls_and_draws_no_complaint(
+    served: ServedPages, browser: Chrome, opened: bool
+) -> None:
     pages = busy(served)
     served.control("PUT", "clock", {"mode": "frozen"})  # else a payment progresses, and the page is redrawn
-    assert faults(browser, [served.url + page for page in pages]) == {}
+    assert faults(browser, [served.url + page for page in pages], opened=opened) == {}
 
 
 def as_wide_as(browser: Chrome, width: int) -> None:
@@ -320,6 +323,31 @@ def test_a_page_that_tells_of_a_refusal_shows_changes_too(served: ServedPages, b
     assert browser.find_element(By.ID, "problem").is_displayed()
 
 
+# As the browser tells a page that it is another tab's turn.
+SEEN = """
+Object.defineProperty(document, "hidden", {value: !arguments[0], configurable: true});
+document.dispatchEvent(new Event("visibilitychange"));
+"""
+
+
+def test_a_tab_that_nobody_sees_holds_no_connection_and_shows_what_happened_when_it_is_seen_again(
+    served: ServedPages, browser: Chrome
+) -> None:
+    browser.get(f"{served.url}/console")
+    shown = browser.find_element(By.CSS_SELECTOR, "[data-watching]")
+    wait(browser).until(lambda _: shown.is_displayed())
+    for _ in range(7):  # more than a browser has connections: each that is still open would hold up the next
+        browser.execute_script(SEEN, False)
+        assert not shown.is_displayed()
+        browser.execute_script(SEEN, True)
+        wait(browser).until(lambda _: shown.is_displayed())
+    browser.execute_script(SEEN, False)
+    paid(served)
+    browser.execute_script(SEEN, True)
+    wait(browser).until(lambda window: STRAKS in window.find_element(By.TAG_NAME, "main").text)
+
+
+@pytest.mark.long
 def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, tmp_path: Path) -> None:
     with chromium(tmp_path / "profile", tabs=True) as browser:
         first = browser.current_window_handle
@@ -406,6 +434,7 @@ def test_a_payment_is_approved_in_the_console_and_booked(served: ServedPages, br
     assert served.control("GET", "payments")["payments"][0]["paymentId"] == payment
 
 
+@pytest.mark.long
 def test_a_certificate_is_issued_by_hand(served: ServedPages, browser: Chrome) -> None:
     browser.get(f"{served.url}/console/tpps")
     name = f"by-hand-{id(browser)}"
@@ -427,6 +456,7 @@ def test_the_signing_strings_stand_side_by_side(served: ServedPages, browser: Ch
     assert left.rect["x"] < right.rect["x"]
 
 
+@pytest.mark.long
 def test_the_clock_is_frozen_and_advanced_by_hand(served: ServedPages, browser: Chrome) -> None:
     browser.get(f"{served.url}/console")
     press(browser, button(browser, "Freeze"))

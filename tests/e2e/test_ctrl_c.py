@@ -91,7 +91,7 @@ def is_there(process: int) -> bool:
         (("run", "--jobs", "3"), "--command", signal.SIGINT),
         (("run",), "--command", signal.SIGTERM),
         (("explore", "--jobs", "2"), "--command", signal.SIGINT),
-        (("explore", "--jobs", "2"), "--command", signal.SIGTERM),
+        pytest.param(("explore", "--jobs", "2"), "--command", signal.SIGTERM, marks=pytest.mark.long),
         (("run",), "--hook", signal.SIGINT),
     ],
     ids=["run", "run-term", "explore", "explore-term", "hook"],

@@ -40,8 +40,11 @@ def browser(window: Chrome) -> Iterator[Chrome]:
     window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_every_kind_of_page_fits_names_its_controls_and_draws_no_complaint(browser: Chrome, url: str) -> None:
-    assert faults(browser, [url + page for page in PAGES]) == {}
+@pytest.mark.parametrize("opened", [False, pytest.param(True, marks=pytest.mark.long)], ids=["content", "opened"])
+def test_every_kind_of_page_fits_names_its_controls_and_draws_no_complaint(
+    browser: Chrome, url: str, opened: bool
+) -> None:
+    assert faults(browser, [url + page for page in PAGES], opened=opened) == {}
 
 
 def test_from_the_console_to_a_rule_by_the_search(browser: Chrome, url: str) -> None:

@@ -174,7 +174,13 @@ def exchange_headers(exchange: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     "command",
-    [["bash", "sign.sh"], ["node", "sign.mjs"], [*JAVA, "Sign.java"], ["go", "run", "sign.go"], ["php", "sign.php"]],
+    [
+        ["bash", "sign.sh"],
+        ["node", "sign.mjs"],
+        pytest.param([*JAVA, "Sign.java"], marks=pytest.mark.long),
+        ["go", "run", "sign.go"],
+        ["php", "sign.php"],
+    ],
 )
 def test_an_example_without_arguments_says_how_it_is_called(command: list[str]) -> None:
     name, *rest = [optional(command[0]), *command[1:-1], str(EXAMPLES / command[-1])]

@@ -421,9 +421,14 @@ def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
             assert answer.status == 200
 
 
-def test_the_example_project_passes_side_by_side(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [(), pytest.param(("-p", "xdist.plugin", "-n", "2"), marks=pytest.mark.long)],
+    ids=["in one process", "side by side"],
+)
+def test_the_example_project_passes(tmp_path: Path, options: tuple[str, ...]) -> None:
     project = shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns("__pycache__"))
-    done = pytest_in(project, "-p", "xdist.plugin", "-n", "2")
+    done = pytest_in(project, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed" in done.stdout
 

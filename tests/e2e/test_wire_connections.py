@@ -13,7 +13,6 @@ from typing import Literal
 import pytest
 
 from emulator.api.messages import Delivery, Request, Response
-from emulator.web.server import raise_file_limit
 from emulator.web.wire import Limits
 from tests.e2e.serving import PATIENCE, Client, MadeUpSite, Served, both_loops, chunked, get, head, post, serving
 from tests.tools import tool
@@ -640,14 +639,3 @@ async def test_who_gave_up_on_a_delayed_answer_does_not_hold_up_the_end() -> Non
         await until(lambda: served.application.requests)
         await asyncio.wait_for(served.server.stop(), PATIENCE)
         assert await client.until_closed() == b""
-
-
-@both_loops
-async def test_a_thousand_connections_at_once_are_answered() -> None:
-    raise_file_limit()
-    async with serving() as served:
-        clients = await asyncio.gather(*(served.connect() for _ in range(1000)))
-        for client in clients:
-            client.writer.write(get("/"))
-        answers = await asyncio.gather(*(client.answer() for client in clients))
-        assert {answer.status for answer in answers} == {200}

@@ -152,7 +152,7 @@ def test_customers_are_found_by_name_and_number(browser: Visitor) -> None:
 
 
 def test_customers_are_read_page_by_page_with_what_is_searched(emulator: Living, browser: Visitor) -> None:
-    wish = json.dumps({"customers": 330, "accountsPerCustomer": 1, "transactionsPerAccount": 0, "seed": 1}).encode()
+    wish = json.dumps({"customers": 230, "accountsPerCustomer": 1, "transactionsPerAccount": 0, "seed": 1}).encode()
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
     documents = emulator.service.bank.documents
     for search, fits in (("", lambda name: True), ("q=a", lambda name: "a" in name.lower())):
@@ -174,7 +174,7 @@ def test_customers_are_read_page_by_page_with_what_is_searched(emulator: Living,
 def test_a_page_reads_no_more_customers_than_it_shows_and_those_before_them(
     emulator: Living, browser: Visitor, page: str, read: int
 ) -> None:
-    wish = json.dumps({"customers": 300, "accountsPerCustomer": 1, "transactionsPerAccount": 0}).encode()
+    wish = json.dumps({"customers": 230, "accountsPerCustomer": 1, "transactionsPerAccount": 0}).encode()
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
     documents = emulator.service.bank.documents
     kinds: list[Kind[Any]] = []
