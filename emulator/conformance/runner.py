@@ -95,9 +95,10 @@ def run(
         except RunFailed as problem:
             return CheckRun(report([check], {})["checks"][0], [str(problem)])
 
-    if plan.jobs == 1:
+    if plan.command is None and plan.hook is None:  # a person runs the TPP, and is asked by this thread
         yield from map(outcome, checks)
         return
+    # A signal that arrives while this thread starts a command would leave that behind.
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
         try:
             yield from map(program.awaited, [pool.submit(outcome, check) for check in checks])

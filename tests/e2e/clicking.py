@@ -108,9 +108,9 @@ def findings(browser: Chrome, part: str = "html", styles: set[str] | None = None
     styles = set() if styles is None else styles
     if not browser.execute_script("return 'axe' in window"):
         browser.execute_script(AXE_SCRIPT)
-    found, new = browser.execute_async_script(AXE, part, [*styles])
+    faults, new = browser.execute_async_script(AXE, part, [*styles])
     styles.update(new)
-    return list(found)
+    return list(faults)
 
 
 # Text of which a part lies outside of the page, or of a box around it that clips or scrolls.
