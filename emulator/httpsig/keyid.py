@@ -132,13 +132,14 @@ def _other_type(kind: str, oddities: dict[str, None]) -> str:
 
 def _split(text: str, separator: str) -> list[str]:
     """`text` split at each separator that is not escaped by a backslash."""
-    pieces = [""]
-    for part in _PARTS.findall(text):
-        if part == separator:
-            pieces.append("")
-        else:
-            pieces[-1] += part
-    return pieces
+    if "\\" not in text:
+        return text.split(separator)
+    pieces, start = [], 0
+    for match in _PARTS.finditer(text):
+        if match[0] == separator:
+            pieces.append(text[start : match.start()])
+            start = match.end()
+    return [*pieces, text[start:]]
 
 
 def _unescaped(text: str, wanted: str) -> int:
