@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from datetime import timedelta
-from time import process_time
 
 import pytest
 from cryptography import x509
@@ -321,9 +320,8 @@ def test_no_text_breaks_the_comparison(text: str, lenient: bool) -> None:
         assert read_name(text, lists=True).rdns is not None
 
 
-@pytest.mark.parametrize("value", ["a" * 100_000, "\\," * 50_000])
+@pytest.mark.parametrize("value", ["a" * 1_000_000, "\\," * 500_000], ids=["plain", "escaped"])
 def test_a_very_long_value_is_read_without_delay(value: str) -> None:
-    """Quadratic work would take a quarter of a minute."""
-    began = process_time()
-    read_name(f"CN={value}")
-    assert process_time() - began < 3
+    """Quadratic work would take minutes."""
+    (((_, read),),) = read_name(f"CN={value}").rdns
+    assert read == value.replace("\\", "")
