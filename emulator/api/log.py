@@ -1,4 +1,5 @@
-"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis.
+"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis; and, below it, what
+passes the exchanges of a process on to metrics and to the lines of its log (`Outcomes`).
 
 An exchange is added before the first gate (`begin`), and the pipeline fills it in as far as the request gets, so that
 a request that broke something is in the log too. It is in memory only; where processes share banks, an orderly end

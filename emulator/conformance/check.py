@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
 from operator import gt, lt
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -176,12 +176,29 @@ class Clause(_CheckModel):
         """The kind of the clause: which one of WORDS it has."""
         return next(word for word in WORDS if getattr(self, word) is not None)
 
-    @property
-    def wants(self) -> Mapping[str, Any]:
-        """What the occasion or an observation has to match, or must not."""
-        if self.from_link is not None:
-            return {"linked": True}
-        return self.itself or self.next or self.each or self.never or {}
+    # Made once for all banks, of which a test may have hundreds.
+
+    @cached_property
+    def wants(self) -> Tests:
+        """The tests that the occasion or an observation has to pass, or must not."""
+        wanted = self.itself or self.next or self.each or self.never or {}
+        tests = tests_of({"linked": True} if self.from_link is not None else wanted)
+        return [row for row in tests if self.word not in AT_ONCE or row[0] != "event"]
+
+    @cached_property
+    def ends(self) -> Sequence[Tests]:
+        """The tests of its `until`."""
+        return [tests_of(match) for match in self.until]
+
+    @cached_property
+    def concerns(self) -> Tests:
+        """The tests of its `of`."""
+        return tests_of(self.of)
+
+    @cached_property
+    def occasion(self) -> Tests | None:
+        """The tests of its own `seen`; None for that of the check."""
+        return None if self.seen is None else tests_of(self.seen)
 
     @model_validator(mode="after")
     def _one_word(self) -> Clause:
@@ -243,6 +260,11 @@ class Check(_CheckModel):
     arm: Arm = Field(default_factory=lambda: Arm.model_validate({}))
     seen: Match
     expect: list[Clause]
+
+    @cached_property
+    def occasion(self) -> Tests:
+        """The tests of its `seen`."""
+        return tests_of(self.seen)
 
     @model_validator(mode="before")
     @classmethod

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from emulator.conformance.check import AT_ONCE, Check, Clause, Tests, holds, tests_of
+from emulator.conformance.check import AT_ONCE, Check, Clause, Tests, holds
 from emulator.conformance.claims import Belief
 from emulator.conformance.facts import Observation
 
@@ -133,10 +133,8 @@ class Machine:
         self.record = record
         self.word = clause.word
         self.at_once = self.word in AT_ONCE
-        self.seen = tests_of(check.seen if clause.seen is None else clause.seen)
-        self.ends = [tests_of(match) for match in clause.until]
-        self.concerns = tests_of(clause.of)
-        self.wants = [row for row in tests_of(clause.wants) if not (self.at_once and row[0] == "event")]
+        self.seen = check.occasion if clause.occasion is None else clause.occasion
+        self.ends, self.concerns, self.wants = clause.ends, clause.concerns, clause.wants
         self.compared = (*clause.same, *clause.differ)
         self.by = ("tpp", *clause.by)
         self.limit = clause.at_most or 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from cryptography import x509
@@ -132,13 +133,14 @@ def _other_type(kind: str, oddities: dict[str, None]) -> str:
 
 def _split(text: str, separator: str) -> list[str]:
     """`text` split at each separator that is not escaped by a backslash."""
-    pieces = [""]
-    for part in _PARTS.findall(text):
-        if part == separator:
-            pieces.append("")
-        else:
-            pieces[-1] += part
-    return pieces
+    if "\\" not in text:
+        return text.split(separator)
+    pieces, start = [], 0
+    for match in _PARTS.finditer(text):
+        if match[0] == separator:
+            pieces.append(text[start : match.start()])
+            start = match.end()
+    return [*pieces, text[start:]]
 
 
 def _unescaped(text: str, wanted: str) -> int:
@@ -223,8 +225,9 @@ def key_id_for(certificate: x509.Certificate) -> str:
     return f"SN={certificate.serial_number:X},CA={certificate.issuer.rfc4514_string()}"
 
 
+@lru_cache(maxsize=256)
 def compare_key_id(key_id: str, certificate: x509.Certificate, *, lenient: bool = False) -> KeyIdVerdict:
-    """Whether `key_id` matches `certificate`.
+    """Whether `key_id` matches `certificate`; cached, as a client sends the same one each time.
 
     `lenient` also accepts a serial in lower case, blanks after the comma, and `%20` for a blank.
     """

@@ -97,9 +97,9 @@ def _parts(payment: Payment, status: str) -> list[PaymentPart]:
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
-    """Reserve the money of open parts, in order, and show it pending; returns whether any was, or `force` is set.
+    """Reserve the money of open parts, in order, and show it pending; returns whether any was.
 
-    `whole`: all parts or none.
+    `whole`: all parts or none. Without an account nothing is reserved, and the answer is `force`.
     """
     debtor = accounts.payer(bank, payment["debtorAccountId"])
     if debtor is None:
@@ -222,7 +222,7 @@ def statuses(payment: Payment) -> list[str]:
     return [undecided.get(entry["status"], entry["status"]) for entry in payment["entries"]]
 
 
-def part(bank: Bank, payment: Payment, at: str) -> None:
+def settle_in_part(bank: Bank, payment: Payment, at: str) -> None:
     """Book funded entries and reject the others; if all are funded, reject the last one (a status set manually)."""
     undecided = [entry for entry in payment["entries"] if entry["status"] in (OPEN, HELD)]
     if undecided and not has_open(payment):

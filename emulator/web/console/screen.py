@@ -155,7 +155,7 @@ class Screen:
         return listed
 
     def part(self, total: int, filters: Mapping[str, str] | None = None, *, size: int = MOST) -> ListPart:
-        """Where the address asks to show a list: at its begin if that is malformed or not below `total`."""
+        """Where the address asks to show a list: at its beginning if that is malformed or not below `total`."""
         asked = self.query.get("offset", "0")
         offset = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
         given = urlencode({name: value for name, value in (filters or {}).items() if value})

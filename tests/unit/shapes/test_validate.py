@@ -289,3 +289,32 @@ def test_of_very_many_mistakes_the_first_are_told_and_the_others_cost_nothing(ne
     assert listed[0] == listed[1]
     assert len(listed[0]) == MOST_MESSAGES
     assert looked_at[0] == looked_at[1] < 20_000
+
+
+GOOD = {"customer": "x", "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"]}
+
+
+def of_a_list(items, *, nested):
+    if nested:
+        return "emulator.api.shapes.sandbox:PostedAgreement", {"owner": "x", "name": "y", "engagements": items}
+    return "emulator.api.shapes.sandbox:PostedTransactions", items
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_mistakes_among_very_many_unknown_members_are_all_told(nested):
+    good = {**(GOOD if nested else {"amount": 1}), "unknown": 1}
+    items = [dict(good) for _ in range(MOST_MESSAGES + 200)]
+    for index in (3, MOST_MESSAGES + 100):
+        items[index] = {**good, "roles" if nested else "amount": True}
+    with pytest.raises(BankError) as refused:
+        validate(*of_a_list(items, nested=nested), (), plain=True)
+    assert [message.path.partition("[")[2].partition("]")[0] for message in refused.value.messages] == ["3", "1100"]
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_very_many_mistakes_cost_nothing_behind_very_many_good_entries_either(nested):
+    items = [dict(GOOD if nested else {"amount": 1}) for _ in range(MOST_MESSAGES)] + [1] * 40_000
+    path, body = of_a_list(items, nested=nested)
+    with pytest.raises(shape(path).invalid) as invalid:
+        shape(path).check(body)
+    assert MOST_MESSAGES <= len(_details(shape(path), body, invalid.value)) < 20_000

@@ -57,7 +57,7 @@ class _Bulk(Dated):
         return execution.next_run(bank, payment, at) if waits else None
 
     def part(self, bank: Bank, payment: Payment, at: str) -> None:
-        settlement.part(bank, payment, at)
+        settlement.settle_in_part(bank, payment, at)
 
     def deletable(self, status: str) -> bool:
         return status != "ACSP"
