@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, cast
 
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
@@ -60,13 +60,12 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
     if account is None:
         text = f"There is no account {iban}."
         raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
+    limits = {name: body[name] for name in LIMITS if body.get(name) is not None}
+    for name, limit in limits.items():
+        if (wrong := too_fine(format(decimal(limit), "f"), account["currency"])) is not None:
+            raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
     engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
-    for name in LIMITS:
-        if body.get(name) is not None:
-            wrong = too_fine(format(decimal(body[name]), "f"), account["currency"])
-            if wrong is not None:
-                raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
-            engagement[name] = body[name]
+    engagement.update(cast(Engagement, limits))
     agreement["engagements"].append(engagement)
     if account["id"] not in agreement["accounts"]:
         agreement["accounts"].append(account["id"])
