@@ -456,6 +456,8 @@ class Quota(TypedDict):
 
 
 class StatusChange(TypedDict):
+    """A status of a payment, and when it was reached."""
+
     status: str
     at: str  # moment
 
@@ -583,6 +585,8 @@ class Subscription(TypedDict):
 
 
 class DeliveryAttempt(TypedDict):
+    """One attempt to deliver a notification."""
+
     at: str  # moment
     status: NotRequired[int]  # HTTP status of the receiver's answer
     error: NotRequired[str]  # why there was no answer
