@@ -107,6 +107,12 @@ def test_the_control_interface_has_each_schema_once_under_a_name_without_a_modul
         assert "$ref" not in schema
 
 
+def test_the_control_interface_describes_each_object_that_its_operations_share() -> None:
+    """The description is the docstring of the type, so that it must stay even where it says little to a programmer."""
+    named = {name: one for name, one in control_document(BASE)["components"]["schemas"].items() if "title" in one}
+    assert [name for name, one in named.items() if "description" not in one] == ["Then"]  # of the scenario language
+
+
 def test_no_two_shapes_have_the_same_name() -> None:
     """The later one would stand in the document for both."""
     text = "".join(file.read_text() for file in Path(shapes.__path__[0]).glob("*.py"))
