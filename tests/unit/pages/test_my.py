@@ -261,6 +261,7 @@ def test_english_stays_through_login_and_changes(emulator: Living) -> None:
 
 def test_a_cancellation_that_a_tpp_asks_for_waits_too(emulator: Living) -> None:
     bank = emulator.service.bank
+    bank.clock.set(mode="frozen")  # it would be executed meanwhile
     payment = pay(emulator)
     self_service.approve(bank, KARI, payment)
     document = bank.documents.get(PAYMENT, payment) or {}
