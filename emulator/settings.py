@@ -2,12 +2,13 @@
 BANK_EMULATOR_*.
 
 Each flag is declared once, as a member of ServeSettings: name, type, default, parser and help. The command line, its
-help, the variables and the manual's table come from it (`FLAGS`); what it excludes or requires is written below that
-table by hand. It is read where it is used: what concerns a bank in `assemble/registry.py`, what concerns the process in
-the other modules of `assemble` (the log of requests is switched in `composition.py`) and in `cli/serve.py`. One that
-processes of a store must have alike is in `SHARED` (`assemble/joining.py`), one that a test may set also in
-`testing/handles.BankOptions`. Tests: `tests/unit/test_serve_settings.py`, with the name of each flag in order and a
-value of most, and `tests/e2e/test_serve.py`, with what it does.
+help, the variables and the manual's table come from it (`FLAGS`); what it excludes or requires is checked by hand (here
+what a value can say, in `cli/serve.py` what two flags say) and told below the table in flags.md. It is read where it is
+used: what concerns a bank in `assemble/registry.py`, what concerns the process in the other modules of `assemble` (the
+log of requests is switched in `composition.py`) and in `cli/serve.py`. One that processes of a store must have alike is
+in `SHARED` (`assemble/joining.py`), one that a test may set also in `testing/handles.BankOptions`. Tests:
+`tests/unit/test_serve_settings.py`, with the name of each flag in order and a value of most, and
+`tests/e2e/test_serve.py`, with what it does.
 """
 
 from __future__ import annotations

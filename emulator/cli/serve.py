@@ -1,6 +1,7 @@
 """`bank-emulator serve`: starts the bank.
 
-Its flags are the members of ServeSettings in `emulator/settings.py`; here are only those that contradict each other.
+Its flags are the members of ServeSettings in `emulator/settings.py`; here is only the check for those that contradict
+each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The table of the TPP interface: the operations of every file of this folder. A duplicate stops the start.
 
 An answer is put together here, its form is in `api/shapes`; `python -m tests.docs.answers` records the examples again.
-The tests are in `tests/api`, and `test_berlin_group.py` there lists what Berlin Group clients do not know.
+The tests are in `tests/api` (of payments also in `tests/unit/payments`); `test_berlin_group.py` there lists what Berlin
+Group clients do not know.
 """
 
 from __future__ import annotations

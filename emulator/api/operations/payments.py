@@ -1,6 +1,7 @@
 """Payments: initiation, details, status, authorisations and cancellation, of every product (payments.md).
 
-`details_shown` has the members of the details; their form is in `api/shapes/answers.py`. A member that Berlin Group
+`details_shown` has the members of the details, `state_shown` those of the status; their form is in
+`api/shapes/answers.py`. A member that Berlin Group
 does not have is listed in berlin-group.md.
 """
 

@@ -2,6 +2,9 @@
 
 The bank's own answers may be posted back: a text that is "" counts as absent, and blanks in account numbers and the
 dots of a BBAN are removed.
+
+A new member is also stored (`bank/sandbox`; what only has to be returned is kept as `posted`), put into the answer
+(`api/operations/sandbox.py`) and posted by `BODIES` in `tests/api/test_sandbox_bodies.py`.
 """
 
 from __future__ import annotations

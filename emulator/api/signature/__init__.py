@@ -7,7 +7,8 @@
     digest.py      what else may have been hashed in place of the body
     explain.py     requests from files, for the command `explain`, and its text
 
-`tests/unit/signature/corpus.jsonl` has a broken request for each mistake, with its verdict.
+A request for a new mistake, with its verdict, belongs in `tests/unit/signature/test_diagnosis.py`; `corpus.jsonl` there
+has 500 wrong requests that must go on to be explained as they are.
 """
 
 from emulator.api.signature.check import SignatureRefused, Verified, VerifiedClients, check

@@ -4,8 +4,9 @@ The body that it names is in `api/shapes/payments.py`, the rules in `bank/scheme
 of its statuses, in `bank/payment/flows`. When it is executed (cut-off, banking days) is in `bank/scheme/execution.py`,
 which knows no product: a rule for one product is a member of `Product` that its flow passes on. Fee, header column,
 example, its rows in the manual's tables (`python -m tests.docs.sections`) and its example answers (`python -m
-tests.docs.answers`) follow from the members. By hand there are only the rules in payments.md (members of a body,
-missing money, cancelling); with `verifies_payee` also the words of `payee_check` in `bank/settings.py` and
+tests.docs.answers`) follow from the members. By hand there are the rules in payments.md (members of a body, missing
+money, cancelling), and in `tests/api/test_control_ready_scenarios.py`, which plays every scenario with every product,
+what the body of this one has; with `verifies_payee` also the words of `payee_check` in `bank/settings.py` and
 `tests/unit/payments/test_payee.py`. The steps to add one: add-product.md.
 """
 

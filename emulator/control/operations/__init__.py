@@ -1,7 +1,7 @@
 """The table of the control interface: the operations of every file of this folder. A duplicate is an error.
 
 One that changes something is in `CHANGES` or `ELSEWHERE` of `tests/api/test_full_disk.py`; its command is a row of
-`NOUNS` (`cli/control.py`).
+`NOUNS` (`cli/control.py`), but for those of `sca`, `scenario` and `requests`, which have modules of their own in `cli`.
 """
 
 from __future__ import annotations

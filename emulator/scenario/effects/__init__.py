@@ -4,7 +4,8 @@ Each is drawn by a fault of `conformance/explore/faults.py`. One that acts insid
 member of `bank/request.Script`, which `api/gates.py` (`sca`, `quota`), `api/notification_headers.py` (`notification`)
 or `bank/payment/initiation.py` (the others) reads. X-Request-ID, Signature and Date are added to an answer after its
 effects (`api/service.py`, `web/wire.py`). One that changes how an answer is delivered (`delivery.py`) needs a member of
-`api/messages.Delivery`, which `web/connection.py` carries out and `assemble/forwarding.py` passes on by name.
+`api/messages.Delivery`, which `web/connection.py` carries out, `scenario/transport.py` in a story without sockets, and
+`assemble/forwarding.py` passes on by name.
 
 `python -m tests.docs.sections` writes its rows in scenario-language.md, ready-scenarios.md and find-the-fault.md.
 Tests: `tests/api/test_control_effects.py`, and a scenario of its own in `scenarios/`. The
