@@ -154,6 +154,7 @@ def origin() -> None:
     import gc
     import pkgutil
     import select
+    import shlex
     import shutil
     import tempfile
     from importlib import import_module
@@ -171,8 +172,9 @@ def origin() -> None:
     here = tempfile.mkdtemp(prefix="bank-")
     listening = socket.create_server(os.path.join(here, "origin"), family=socket.AF_UNIX)
     script = os.path.join(here, "bank-emulator")
+    line = [sys.executable, "-IS", in_shell.__file__, os.path.join(here, "origin")]
     with open(script, "w") as file:
-        file.write(f'#!/bin/sh\nexec {sys.executable} -IS {in_shell.__file__} {here}/origin "$@"\n')
+        file.write(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n')
     os.chmod(script, 0o755)
     ended, ending = socket.socketpair()
     ending.setblocking(False)
