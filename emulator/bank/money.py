@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from emulator.bank.documents import CurrencyExchange, Price
@@ -148,6 +149,7 @@ class PriceList:
     def __init__(self, own: Mapping[str, Any]) -> None:
         self._rates: Mapping[str, str] = own.get("rates", {})
         self._fees: Mapping[str, str] = own.get("fees", {})
+        self.charge = lru_cache(maxsize=1024)(self._charge)
 
     def _fee(self, currency: str, account_currency: str, crosses_border: bool) -> Decimal:
         same = currency == account_currency
@@ -176,10 +178,13 @@ class PriceList:
         rate = _SIX_DIGITS.divide(self._rate_at_home(source), self._rate_at_home(target))
         return quantize(amount * rate, target, ROUND_HALF_UP) or quantum(target), rate
 
-    def charge(
+    def _charge(
         self, instructed: str, currency: str, account_currency: str, crosses_border: bool, scripted: str | None
     ) -> Charge:
-        """The charge for an instructed amount in the account's currency; `scripted`: a fee that replaces the bank's."""
+        """The charge for an instructed amount in the account's currency; `scripted`: a fee that replaces the bank's.
+
+        `charge` is the same, and caches the latest ones: they must not be changed.
+        """
         amount, rate = Decimal(instructed), None
         if currency != account_currency:
             amount, rate = self.converted(amount, currency, account_currency)

@@ -225,7 +225,7 @@ def _price(
         amount, fee, members = charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
         total += amount
         fees += fee
-        price = members
+        price = {**members}
         if draft.creditor is not None:
             price["creditorAccountId"] = draft.creditor["id"]
         if several:
