@@ -108,6 +108,19 @@ def test_the_server_stops_with_a_bank_that_ends_while_it_starts(folder: Path, be
         pass
 
 
+def test_ctrl_c_at_a_terminal_ends_a_start_and_what_makes_the_folder_in_order(folder: Path) -> None:
+    """It goes to all processes of the terminal, of which initdb is one."""
+    line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(line, env=environment(folder), start_new_session=True, **pipes) as process:
+        while not (folder / "state" / "postgresql" / "PG_VERSION").exists():
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(PATIENCE) == 0, process.stderr and process.stderr.read()
+    with bank(folder):
+        pass
+
+
 def test_state_commands_start_the_server_in_the_state_directory(folder: Path) -> None:
     def run(*arguments: str) -> str:
         done = subprocess.run(command("state", *arguments), capture_output=True, text=True, env=environment(folder))

