@@ -43,6 +43,7 @@ class PrintableStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        """Write `text` with its control characters escaped."""
         self._stream.write(printable(text))
         return len(text)
 

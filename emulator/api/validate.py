@@ -6,8 +6,8 @@ spelling, takes the full way (`validate`), which collects the problems in this o
 the bank cannot process, types and lengths, then the rules over several members, which do not repeat a member that was
 reported. Unknown members are no problem: they are removed and named in a WARNING.
 
-A body may be made to be slow. Therefore of very many problems those at the beginning of its lists are told, and rules
-over several members only see the beginning of the lists of a refused body.
+A body may be made to be slow. Therefore of very many problems those at the beginning of its lists are reported, and
+rules over several members only see the beginning of the lists of a refused body.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ def real_now() -> datetime:
 
 
 def real_seconds() -> float:
+    """Real time in seconds since 1970."""
     return time.time()
 
 
@@ -74,6 +75,7 @@ def date_time(at: datetime | str) -> str:
 
 
 def oslo_date(at: datetime) -> date:
+    """The calendar date in Oslo at `at`."""
     return at.astimezone(OSLO).date()
 
 
@@ -149,6 +151,7 @@ class Clock:
         return _since_epoch(moment(stamped)) <= self._live() if still is None else stamped <= still
 
     def today(self) -> date:
+        """The Oslo date of bank time."""
         return oslo_date(self.now())
 
     def set(self, *, now: datetime | None = None, mode: Mode | None = None) -> None:

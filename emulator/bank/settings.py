@@ -163,6 +163,7 @@ class Settings:
         return asdict(self)
 
     def differences(self, defaults: Settings) -> dict[str, Any]:
+        """The settings that differ from `defaults`."""
         return {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
 
 

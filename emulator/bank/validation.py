@@ -299,6 +299,7 @@ def place(loc: Sequence[int | str], value: Any) -> Path:
 
 
 def sentence(detail: Mapping[str, Any]) -> str:
+    """One of pydantic's errors as a sentence."""
     ctx: Mapping[str, Any] = detail.get("ctx", {})
     if detail["type"] == "mismatch":
         if ctx["known"]:
@@ -412,5 +413,6 @@ def _is_a(form: Any, kind: type) -> bool:
 
 
 def json_schema(form: Any) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a form."""
     schema: dict[str, Any] = TypeAdapter(form).json_schema(by_alias=True, schema_generator=Schema)
     return schema

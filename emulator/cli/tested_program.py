@@ -29,6 +29,7 @@ def report_files(command: Command) -> Command:
 def write_report(
     where: Mapping[str, str | None], report: Any, *, junit: Callable[[Any], str], html: Callable[[Any], str]
 ) -> None:
+    """Write the report to the files that the options name."""
     as_json = partial(json.dumps, indent=2, ensure_ascii=False)
     for name, text in (("junit", junit), ("html", html), ("json", as_json)):
         file = where[f"{name}_file"]

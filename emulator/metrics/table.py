@@ -54,6 +54,7 @@ class Metric:
 
     @property
     def full_name(self) -> str:
+        """The name with its prefix, and with the suffix of counters."""
         return f"{PREFIX}{self.name}{'_total' if self.kind == 'counter' else ''}"
 
     @property
@@ -190,6 +191,7 @@ Taken = Sequence[tuple[Metric, Samples]]
 
 
 def take(registry: MeasuredProcess) -> Taken:
+    """Read all samples."""
     registry.counts.requests.rank(registry.exists)
     return [(metric, list(metric.samples(registry))) for metric in METRICS]
 

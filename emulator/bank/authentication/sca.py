@@ -407,6 +407,7 @@ def _appended(uri: str, values: Mapping[str, str]) -> str:
 
 
 def success_redirect(uri: str, session: Session) -> str:
+    """The address after a completed SCA."""
     values = {"psu-id": session["psuId"]}
     if session["agreement"] is not None:
         values["psu-corporate-id"] = session["agreement"]

@@ -129,4 +129,5 @@ def _started(bank: Bank, limit: int) -> list[Sca]:
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """Open and past SCAs, newest first."""
     return [view(bank, sca) for sca in bank.documents.range(SCA, "created", reverse=True, limit=limit)]

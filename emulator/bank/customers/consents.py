@@ -255,5 +255,6 @@ def expire(bank: Bank, consent: Consent) -> None:
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[ConsentView]:
+    """All consents, newest first."""
     consents = bank.documents.range(CONSENT, "created", reverse=True, limit=limit)
     return [view(bank, consent) for consent in consents]

@@ -241,6 +241,7 @@ def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
 
 
 def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Psu | None:
+    """The PSU with a PSU-ID, or None if the id does not belong to this TPP."""
     psu = bank.documents.get(PSU, psu_id)
     return psu if psu is not None and psu["tpp"] == tpp_id else None
 

@@ -310,6 +310,7 @@ def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
 
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
+    """The WARNINGs in the answer to the creation of a payment."""
     messages = rules.deprecations(bank, initiation)
     if "dayOfExecution" in initiation and initiation["frequency"] in execution.DAYS:
         text = f"dayOfExecution has no effect with frequency {initiation['frequency']}, which counts from startDate."

@@ -92,6 +92,7 @@ def basket_status(statuses: Iterable[str]) -> BasketTransactionStatus:
 
 
 def basket_members(bank: Bank, basket: Basket) -> list[Payment]:
+    """The payments of a basket, in its order."""
     payments = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
     return [payment for payment in payments if payment is not None]
 

@@ -139,4 +139,5 @@ def view(bank: Bank, payment: Payment) -> dict[str, Any]:
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """All payments, newest first."""
     return [view(bank, payment) for payment in bank.documents.range(PAYMENT, "created", reverse=True, limit=limit)]

@@ -278,4 +278,5 @@ def logged_in(bank: Bank, token: str) -> str | None:
 
 
 def log_out(bank: Bank, token: str) -> None:
+    """Log out: the token becomes invalid."""
     bank.documents.delete(LOGIN, token)

@@ -107,6 +107,7 @@ def load(folder: list[str], package: str) -> dict[tuple[str, str], Product]:
 
 @cache
 def table() -> dict[tuple[str, str], Product]:
+    """Every product, by service and name."""
     return load(list(__path__), __name__)
 
 

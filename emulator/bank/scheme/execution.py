@@ -64,6 +64,7 @@ class Schedule:
 
 
 def schedule_of(initiation: Mapping[str, Any]) -> Schedule:
+    """The schedule of a validated periodic payment."""
     end, day = initiation.get("endDate"), initiation.get("dayOfExecution")
     return Schedule(
         start=date.fromisoformat(initiation["startDate"]),
@@ -174,6 +175,7 @@ def is_banking_day(day: date, currency: str, calendar: str = NORWAY) -> bool:
 
 
 def next_banking_day(day: date, currency: str, calendar: str = NORWAY) -> date:
+    """The first banking day later than `day`."""
     day += _DAY
     while not is_banking_day(day, currency, calendar):
         day += _DAY

@@ -53,6 +53,7 @@ def overview(screen: Screen) -> Response:
 
 
 def change_clock(screen: Screen) -> Steps:
+    """Advance bank time by a duration, freeze it or let it run."""
     by, mode = screen.form.get("by"), screen.form.get("mode")
     if mode:
         yield from screen.ask_in_steps("PUT", "clock", {"mode": mode})
@@ -156,6 +157,7 @@ def delete_snapshot(screen: Screen) -> Steps:
 
 
 def show_reset(screen: Screen) -> Response:
+    """Show what a reset deletes, and a choice of fixtures."""
     return screen.page("reset", fixtures=fixtures.names(), contents=contents(screen))
 
 
@@ -171,6 +173,7 @@ def reset(screen: Screen) -> Steps:
 
 
 def generate(screen: Screen) -> Steps:
+    """Generate customers with accounts and transactions."""
     numbers: dict[str, Any] = {}
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
@@ -181,6 +184,7 @@ def generate(screen: Screen) -> Steps:
 
 
 def banks(screen: Screen) -> Response:
+    """List the banks of this process, each with the address of its console."""
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
     listed = [
         {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
@@ -208,6 +212,7 @@ def delete_bank(screen: Screen) -> Steps:
 
 
 def tpps(screen: Screen) -> Response:
+    """List all issued TPPs, with the form for a new one."""
     return screen.page(
         "tpps",
         tpps=screen.every("tpps"),

@@ -119,6 +119,7 @@ def account(screen: Screen) -> Response:
 
 
 def card(screen: Screen) -> Response:
+    """Show a card account with its transactions."""
     document = screen.bank.documents.get(CARD, screen.params["id"])
     if document is None:
         return screen.missing("card account")
@@ -254,6 +255,7 @@ def end_sca(screen: Screen) -> Response:
 
 
 def consent_listing(screen: Screen) -> Response:
+    """List consents and sessions, newest first."""
     bank = screen.bank
     rows = [
         {**document, "state": consents.status(bank, document), **consents.view(bank, document)}

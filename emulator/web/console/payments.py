@@ -175,6 +175,7 @@ def one(screen: Screen) -> Response:
 
 
 def advance(screen: Screen) -> Response:
+    """Advance a payment by one status, to a chosen status, or to rejection."""
     to = screen.form.get("to")
     screen.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
     return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")

@@ -49,6 +49,7 @@ def repeat(screen: Screen) -> Response:
 
 
 def one(screen: Screen) -> Response:
+    """Show an exchange in full."""
     exchange = screen.service.log.get(screen.params["id"])
     if exchange is None:
         return screen.missing("request")
@@ -157,6 +158,7 @@ _WORDS = {
 
 
 def conformance(screen: Screen) -> Response:
+    """Show the conformance report on the TPPs' requests, check by check."""
     from emulator.conformance.report import NO_OCCASION  # it imports all that reads the files of checks
 
     report = screen.ask("GET", "conformance")

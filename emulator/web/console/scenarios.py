@@ -31,6 +31,7 @@ def active_rules(screen: Screen) -> list[dict[str, Any]]:
 
 
 def listing(screen: Screen) -> Response:
+    """List the ready scenarios and the active rules."""
     return screen.page(
         "scenarios",
         scenarios=screen.every("scenarios"),
@@ -40,6 +41,7 @@ def listing(screen: Screen) -> Response:
 
 
 def one(screen: Screen) -> Response:
+    """Show the file of a ready scenario."""
     name = screen.params["name"]
     path = loader.library().get(name)
     if path is None:
@@ -97,6 +99,7 @@ def apply(screen: Screen) -> Steps:
 
 
 def play(screen: Screen) -> Response:
+    """Play the story of a ready scenario and show the result of each step."""
     name = screen.params["name"]
     if name not in loader.library():
         return screen.missing("scenario")

@@ -217,6 +217,7 @@ class Screen:
         return see_other(self.at(*segments) + (f"?done={done}" if done else ""))
 
     def missing(self, what: str) -> Response:
+        """Answer 404 for a resource that does not exist."""
         return self.page("missing", status=404, what=what)
 
 

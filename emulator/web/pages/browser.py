@@ -84,6 +84,7 @@ class PageForm:
         return list(self._fields.get(name, ()))
 
     def pairs(self) -> list[tuple[str, str]]:
+        """Every field with each of its values, in order."""
         return [(name, value) for name, values in self._fields.items() for value in values]
 
     def __contains__(self, name: str) -> bool:

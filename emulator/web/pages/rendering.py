@@ -251,6 +251,7 @@ class Visit:
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)
 
     def unknown(self) -> Response:
+        """The answer to an address that the bank does not know."""
         return self.notice(404, "unknown_title", self.say("unknown_text"))
 
 

@@ -58,9 +58,11 @@ class Flow:
         self.transitions = tuple(steps)
 
     def allowed(self, start: str, end: str) -> bool:
+        """Whether the step `start -> end` exists."""
         return any((step.start, step.end) == (start, end) for step in self.transitions)
 
     def following(self, start: str) -> tuple[str, ...]:
+        """The statuses that may follow `start`."""
         return tuple(step.end for step in self.transitions if step.start == start)
 
     def missing_step(self, script: Sequence[tuple[str, float]]) -> tuple[str, str] | None:
@@ -212,6 +214,7 @@ def by_product(
 
 @cache
 def table() -> dict[str, Flow]:
+    """Every flow by name."""
     return load(list(__path__), __name__)
 
 
