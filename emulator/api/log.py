@@ -1,5 +1,4 @@
-"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis; and, below it, what
-passes the exchanges of a process on to metrics and to the lines of its log (`Outcomes`).
+"""The request log of one bank: the last 1000 exchanges, complete, with the signature's diagnosis.
 
 An exchange is added before the first gate (`begin`), and the pipeline fills it in as far as the request gets, so that
 a request that broke something is in the log too. It is in memory only; where processes share banks, an orderly end
@@ -11,7 +10,6 @@ diagnosis and the report on TPPs need the bytes that were signed.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +20,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from emulator.api.messages import ELSEWHERE, Request, Response, traceparent
+from emulator.api.messages import Request, Response, traceparent
 from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.signature import SignatureRefused, Verified
@@ -318,73 +316,3 @@ class RequestLog:
                 self._ring, self._large, self._large_bytes = ring, large, size + self._large_bytes
 
         return undo
-
-
-# What follows the requests of a process once their answers are final, that is, when their changes are stored, or when
-# they have become 503 because they are not: metrics, and a line of the log for each. Until the end of its turn an
-# exchange is only noted, and only while somebody follows: otherwise a request costs one look at an empty list.
-
-logger = logging.getLogger(__name__)
-requests = logging.getLogger("emulator.requests")
-
-Ended = tuple[str, Exchange]
-"""A request, with the name of its bank."""
-
-
-class Outcomes:
-    """The requests of all banks of a process; `followers` are called with each."""
-
-    def __init__(self) -> None:
-        self.followers: list[Callable[[str, Exchange], None]] = []
-        self._noted: deque[Ended] = deque(maxlen=MOST_EXCHANGES)
-
-    def note(self, bank: str, exchange: Exchange) -> None:
-        """An exchange whose answer is computed, but not final."""
-        self._noted.append((bank, exchange))
-
-    def take(self) -> Sequence[Ended]:
-        """What was noted since the last call, to be passed to `tell` when the answers are final."""
-        if not self._noted:
-            return ()
-        noted = list(self._noted)
-        self._noted.clear()
-        return noted
-
-    def tell(self, ended: Sequence[Ended]) -> None:
-        """Pass exchanges with final answers on; never raises, as the answers may be sent."""
-        for bank, exchange in ended:
-            if exchange.response is not None and exchange.response.delivery is ELSEWHERE:
-                continue  # its new home answers it
-            for follow in self.followers:
-                try:
-                    follow(bank, exchange)
-                except Exception:
-                    logger.exception("a request could not be counted or logged")
-
-
-def log_request(bank: str, exchange: Exchange) -> None:
-    """Write a line about a request; `--log-format json` shows its fields as members."""
-    request = exchange.request
-    target, reason = exchange.masked([request.target, "; ".join(map(_reason, exchange.messages()))])
-    fields = {
-        "requestId": exchange.request_id,
-        "bank": bank,
-        "tpp": exchange.tpp,
-        "operation": exchange.operation,
-        "status": exchange.status,
-        "milliseconds": exchange.milliseconds,
-        "reason": reason,
-        "rules": list(exchange.rules),
-        "traceparent": traceparent(request.headers),
-    }
-    line = f"{request.method} {target} {exchange.status}"
-    # not by its `info`, which looks for the line of code that called it
-    record = logging.LogRecord(requests.name, logging.INFO, __file__, 0, line, None, None)
-    record.fields = {name: value for name, value in fields.items() if value not in (None, "", [])}
-    if requests.isEnabledFor(logging.INFO):
-        requests.handle(record)
-
-
-def _reason(message: dict[str, str]) -> str:
-    about = " ".join(part for part in (message["code"], message.get("path")) if part)
-    return f"{about}: {message['text']}" if message.get("text") else about

@@ -49,10 +49,11 @@ from emulator.api import gates, render
 from emulator.api import query as queries
 from emulator.api.header_matrix import SANDBOX
 from emulator.api.headers import Headers, check_headers, with_one_spelling
-from emulator.api.log import LARGE_BODY, Exchange, Outcomes, RequestLog
+from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
+from emulator.api.outcomes import Outcomes
 from emulator.api.render import VARY, content_language, failed, unacceptable
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check

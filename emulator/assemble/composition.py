@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from emulator.api.log import log_request
 from emulator.api.messages import Request, Response, Stream
+from emulator.api.outcomes import log_request
 from emulator.assemble.application import BankApplication, ServiceHandler
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import FolderStorage, Storage

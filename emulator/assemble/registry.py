@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from time import monotonic
 from urllib.parse import unquote
 
-from emulator.api.log import Outcomes, RequestLog
+from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operation import routes
 from emulator.api.operations import table
+from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService, Sign, Signer
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications

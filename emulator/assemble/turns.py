@@ -35,8 +35,8 @@ from time import perf_counter
 from typing import TypeVar
 
 from emulator.api import render
-from emulator.api.log import Ended
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
+from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.assemble.storage import Owed

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from emulator import __version__
-from emulator.api.log import Outcomes
+from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService
 from emulator.bank.kinds import NOTIFICATION
 from emulator.metrics.counts import Histogram, ProcessCounts

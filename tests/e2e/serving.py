@@ -17,8 +17,8 @@ from typing import Any, cast
 import pytest
 import uvloop
 
-from emulator.api.log import Outcomes
 from emulator.api.messages import Answered, Push, Request, Response, Stream
+from emulator.api.outcomes import Outcomes
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import Storage
 from emulator.assemble.turns import Turns

@@ -17,7 +17,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from emulator.bank.conditions import ABSENT, Nested, Single, compiled
+from emulator.bank.condition_forms import Nested, Single, compiled
+from emulator.bank.conditions import ABSENT
 from emulator.bank.problems import written
 from emulator.bank.validation import Model, Names, Omittable, filled, validate
 from emulator.discovery import modules
