@@ -133,10 +133,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --processes: leave out what has no bank, and what is marked to drive a bank in its own process."""
+    """Say of each test whether it is measured, and how long it may take.
+
+    With --processes: leave out what has no bank, and what is marked to drive a bank in its own process.
+    """
     for item in items:
         if item.nodeid.startswith(NOT_MEASURED) or any(map(item.get_closest_marker, MARKS_NOT_MEASURED)):
             item.add_marker("no_cover")
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(3600))
     if not config.getoption("--processes"):
         return
     fit = [

@@ -97,8 +97,10 @@ class Command:
     def __enter__(self) -> Command:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Wait, as Popen does."""
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Wait, as Popen does; but for a test that has failed meanwhile, which may be why the command never ends."""
+        if error is not None:
+            self.kill()
         for pipe in (self.stdout, self.stderr):
             if pipe is not None:
                 pipe.close()
