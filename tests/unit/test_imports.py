@@ -1,0 +1,24 @@
+"""What happens when modules of the program are imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+IN_ORDER = """
+import pkgutil
+from importlib import import_module
+
+import emulator
+
+for module in pkgutil.walk_packages(emulator.__path__, "emulator."):
+    if not module.name.endswith(".__main__"):
+        import_module(module.name)
+        print(module.name)
+"""
+
+
+def test_every_module_can_be_imported_and_none_says_anything() -> None:
+    ran = subprocess.run([sys.executable, "-c", IN_ORDER], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert {"emulator.cli.main", "emulator.web.server", "emulator.agents.server"} <= set(ran.stdout.split())
