@@ -596,6 +596,21 @@ def test_an_account_that_is_deleted_after_an_approval_pays_nothing(
     assert balanced(service)
 
 
+@pytest.mark.parametrize("status", ["enabled", "blocked", "deleted"])
+def test_a_payment_to_an_account_is_credited_whatever_its_status(
+    kari: DeskClient, service: BankService, status: str
+) -> None:
+    creditor = ok(kari.post(ACCOUNTS, json={**POSTED, "status": status}), 201)["id"]
+    before = service.bank.find(ACCOUNT, creditor)["booked"]
+    body = domestic("12.50", to=POSTED["bban"])
+    payment = ok(kari.post(DOMESTIC, json=body), 201)["paymentId"]
+    approve(service, payment)
+    advance(service, days=5)
+    assert ok(kari.get(f"{DOMESTIC}/{payment}/status"))["transactionStatus"] == "ACSC"
+    assert float(service.bank.find(ACCOUNT, creditor)["booked"]) - float(before) == 12.5
+    assert balanced(service)
+
+
 @pytest.mark.parametrize("status", ["blocked", "Deleted"])
 def test_a_blocked_or_deleted_card_pays_nothing(kari: DeskClient, service: BankService, status: str) -> None:
     """Neither a new payment nor one that waits; the account that it is settled through still pays."""

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jsonschema
 import pytest
 
 from emulator.bank.settings import Settings
@@ -16,6 +17,7 @@ from tests.scenarios.conftest import Play
 
 LIBRARY = loader.library()
 LOOKS_ON = ("GET", "requests/count")
+SCHEMA = jsonschema.Draft202012Validator(scenario_schema())
 
 
 def source_of(name: str) -> dict[str, Any]:
@@ -42,6 +44,7 @@ def test_it_says_what_it_shows_and_starts_from_the_same_state_every_time(name: s
     start = source.get("story_start", source["start"])
     assert start["from"] == "known-state"
     assert "clock" in start
+    SCHEMA.validate(source)
 
 
 def test_there_are_at_least_twenty() -> None:
