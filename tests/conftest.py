@@ -90,7 +90,8 @@ def store_url(postgresql: PostgreSQL) -> Iterator[str]:
 
 
 # Under coverage a test takes twice to three times as long. Those of not_measured.txt run next to no line that no other
-# test runs, and are not measured: folders, files, tests that cost much; by their marks browsers, kills, drawn examples.
+# test runs (`--cov-context=test` shows it), and are not measured: folders, files, and tests that cost much, by how
+# their names begin; by their marks browsers, kills, drawn examples.
 NOT_MEASURED = tuple((ROOT / "tests" / "not_measured.txt").read_text().split())
 MARKS_NOT_MEASURED = ("browser", "crash", "hypothesis")
 
