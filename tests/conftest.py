@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
+from coverage import Coverage
 from hypothesis import settings
 
 from tests import keys, tools
@@ -94,17 +95,35 @@ def store_url(postgresql: PostgreSQL) -> Iterator[str]:
 # their names begin; by their marks browsers, kills, drawn examples.
 NOT_MEASURED = tuple((ROOT / "tests" / "not_measured.txt").read_text().split())
 MARKS_NOT_MEASURED = ("browser", "crash", "hypothesis")
+MEASURED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End what has begun to measure a process of xdist, as one that a measured one started, and as pytest-cov's first.
+
+    These would go on whenever that of pytest-cov which begins now is stopped.
+    """
+    while hasattr(session.config, "workerinput") and (begun := Coverage.current()) is not None:
+        begun.stop()
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """What a test that is not measured starts is not measured either."""
-    if item.get_closest_marker("no_cover") is None or "COVERAGE_PROCESS_CONFIG" not in os.environ:
+    """Leave out a test that is not measured, with its fixtures and what it starts.
+
+    With --cov-context, which is for choosing those, none is left out.
+    """
+    measured = item.stash[MEASURED] or item.config.getoption("cov_context", None)
+    measuring = None if measured else Coverage.current()
+    if measuring is None:
         yield
         return
     with mock.patch.dict(os.environ):
         del os.environ["COVERAGE_PROCESS_CONFIG"]
+        measuring.stop()
         yield
+        measuring.start()
 
 
 # Tests that use one of these speak to a bank, and can speak to a cluster.
@@ -139,8 +158,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     With --processes: leave out what has no bank, and what is marked to drive a bank in its own process.
     """
     for item in items:
-        if item.nodeid.startswith(NOT_MEASURED) or any(map(item.get_closest_marker, MARKS_NOT_MEASURED)):
-            item.add_marker("no_cover")
+        left_out = item.nodeid.startswith(NOT_MEASURED) or any(map(item.get_closest_marker, MARKS_NOT_MEASURED))
+        item.stash[MEASURED] = not left_out
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.timeout(3600))
     if not config.getoption("--processes"):
