@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -601,13 +602,13 @@ def test_a_payment_to_an_account_is_credited_whatever_its_status(
     kari: DeskClient, service: BankService, status: str
 ) -> None:
     creditor = ok(kari.post(ACCOUNTS, json={**POSTED, "status": status}), 201)["id"]
-    before = service.bank.find(ACCOUNT, creditor)["booked"]
+    before = Decimal(service.bank.find(ACCOUNT, creditor)["booked"])
     body = domestic("12.50", to=POSTED["bban"])
     payment = ok(kari.post(DOMESTIC, json=body), 201)["paymentId"]
     approve(service, payment)
     advance(service, days=5)
     assert ok(kari.get(f"{DOMESTIC}/{payment}/status"))["transactionStatus"] == "ACSC"
-    assert float(service.bank.find(ACCOUNT, creditor)["booked"]) - float(before) == 12.5
+    assert Decimal(service.bank.find(ACCOUNT, creditor)["booked"]) == before + Decimal("12.50")
     assert balanced(service)
 
 
