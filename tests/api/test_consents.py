@@ -60,6 +60,24 @@ def test_a_consent_that_was_declined_or_never_given_is_not_received_any_more(
     assert status(tpp, other) == "expired"
 
 
+@pytest.mark.parametrize("end", ["opened", "given back", "expired by hand"])
+def test_a_consent_that_was_not_given_in_time_stays_expired(
+    tpp: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any], end: str
+) -> None:
+    """Also if the customer opens its address then, on another day, or the TPP deletes it."""
+    if end == "expired by hand":
+        desk.do("POST", f"/sca/{asked['consentId']}/expire")
+    else:
+        advance(service, days=2)
+    before = ok(tpp.get(f"/v1/consents/{asked['consentId']}"))
+    assert before["consentStatus"] == "expired"
+    if end == "opened":
+        assert approve(service, asked["_links"]["scaRedirect"]["href"], national_id=KARI)["code"] == "SCA_EXPIRED"
+    elif end == "given back":
+        ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
+    assert ok(tpp.get(f"/v1/consents/{asked['consentId']}")) == before
+
+
 def test_the_customer_and_the_tpp_may_end_it_and_it_is_said_who_did(
     tpp: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any]
 ) -> None:
