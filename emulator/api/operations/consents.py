@@ -15,7 +15,7 @@ from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers import access, consents, people
 from emulator.bank.documents import Consent, Sca
 from emulator.bank.errors import BankError, ScaNeeded
-from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, SCA
+from emulator.bank.kinds import CONSENT, SCA
 
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
@@ -91,10 +91,9 @@ def get_consent(call: Call) -> Reply[answers.ConsentDetails]:
     if opened is not None and status == "rejected":
         last = opened["ended"]
     if consent is not None:
-        find = call.bank.documents.get
-        for account in filter(None, (find(ACCOUNT, name) for name in consent["accounts"])):
+        for account in access.shared_accounts(call.bank, consent):
             shared.append({"bban": account["bban"], "iban": account["iban"], "currency": account["currency"]})
-        for card in filter(None, (find(CARD, name) for name in consent["cards"])):
+        for card in access.shared_cards(call.bank, consent):
             shared.append({"maskedPan": card["maskedPan"], "currency": card["currency"]})
         since = last = consent["lastSca"]
     last_use = None if consent is None else consent.get("lastUse")
