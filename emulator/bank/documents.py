@@ -432,6 +432,7 @@ class Sca(ScaTarget):
     chosen: NotRequired[Acting]  # the context that the person chose
     ended: NotRequired[str]  # moment
     redirect: NotRequired[str]  # where the browser was sent at the end
+    timedOut: NotRequired[Literal[True]]  # it failed because it was too old
     passed: NotRequired[list[str]]  # the steps that the customer has completed
     mistyped: NotRequired[bool]  # an unknown identity number was typed once
 
@@ -523,6 +524,7 @@ class Payment(Price):
     history: list[StatusChange]  # oldest first
     created: str
     debtorAccountId: str
+    debtorName: NotRequired[str]  # missing in documents of earlier versions
     currency: str  # of the debtor's account
     likeness: str  # a hash, the same for logical duplicates
     entries: NotRequired[list[BulkEntry]]  # of a bulk

@@ -115,7 +115,7 @@ def sca_ended(bank: Bank, sca: Sca) -> None:
                 body["authorisationId"] = authorisation["id"]
         _queue(bank, subscription, {**body, "scaStatus": sca["status"]})
     if sca["purpose"] == "consent" and sca["status"] == "failed":
-        status_changed(bank, target, "rejected")
+        status_changed(bank, target, "expired" if "timedOut" in sca else "rejected")
 
 
 def _queue(bank: Bank, subscription: Subscription, body: dict[str, str], *, forged: bool = False) -> None:

@@ -60,6 +60,37 @@ def test_a_consent_that_was_declined_or_never_given_is_not_received_any_more(
     assert status(tpp, other) == "expired"
 
 
+@pytest.mark.parametrize("end", ["opened", "given back", "expired by hand"])
+def test_a_consent_that_was_not_given_in_time_stays_expired(
+    tpp: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any], end: str
+) -> None:
+    """Also if the customer opens its address then, on another day, or the TPP deletes it."""
+    if end == "expired by hand":
+        desk.do("POST", f"/sca/{asked['consentId']}/expire")
+    else:
+        advance(service, days=2)
+    before = ok(tpp.get(f"/v1/consents/{asked['consentId']}"))
+    assert before["consentStatus"] == "expired"
+    if end == "opened":
+        assert approve(service, asked["_links"]["scaRedirect"]["href"], national_id=KARI)["code"] == "SCA_EXPIRED"
+    elif end == "given back":
+        ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
+    assert ok(tpp.get(f"/v1/consents/{asked['consentId']}")) == before
+
+
+def test_an_account_that_another_customer_has_got_is_not_in_the_consent(
+    tpp: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any]
+) -> None:
+    """For the TPP, and on the customer's own page, which would show it with the reads of the new owner."""
+    give(service, tpp, asked, accounts=[MAIN, "NO6399901000022"])
+    shown = ok(tpp.get(f"/v1/consents/{asked['consentId']}"))["access"]["accounts"]
+    moved, kept = desk.get(f"/people/{KARI}")["consents"][0]["accounts"]
+    path = f"/v1/sandbox/accounts/{moved}"
+    ok(tpp.put(path, json={**ok(tpp.get(path)), "customerNumber": EVEN}))
+    assert ok(tpp.get(f"/v1/consents/{asked['consentId']}"))["access"]["accounts"] == shown[1:]
+    assert desk.get(f"/people/{KARI}")["consents"][0]["accounts"] == [kept]
+
+
 def test_the_customer_and_the_tpp_may_end_it_and_it_is_said_who_did(
     tpp: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any]
 ) -> None:

@@ -227,6 +227,15 @@ def test_details_echo_the_initiation(kari: DeskClient, path: str) -> None:
     )
 
 
+def test_the_debtor_of_a_payment_stays_the_same_when_the_account_has_another_owner_or_none(kari: DeskClient) -> None:
+    path = f"{DOMESTIC}/{created(kari, DOMESTIC, domestic())['paymentId']}"
+    account = f"/v1/sandbox/accounts/{kari.get('/v1/accounts').json()['accounts'][0]['resourceId']}"
+    changed = {**kari.get(account).json(), "customerNumber": EVEN}
+    for answer in (kari.put(account, json=changed), kari.delete(account)):
+        assert answer.status in (200, 204)
+        assert kari.get(path).json()["debtorName"] == "Kari Kladd"
+
+
 def test_links_go_as_the_payment_goes_on(kari: DeskClient) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
     path = f"{STRAKS}/{payment_id}/status"

@@ -277,6 +277,14 @@ def test_a_declined_consent_and_its_sca_are_told_of(bank, receiver, tpp):
     assert statuses(receiver) == ["failed", "rejected"]
 
 
+def test_a_consent_that_was_not_given_in_time_is_told_of(bank, receiver, tpp):
+    consent = tpp.post("/v1/consents", headers={"TPP-Notification-Content-Preferred": "status=SCA,LAST"})
+    bank.clock.advance("10m")
+    tpp.approve(consent.json()["consentId"])
+    bank.notifications()
+    assert statuses(receiver) == ["failed", "expired"]
+
+
 def test_a_withdrawn_and_a_replaced_consent_are_told_of(bank, receiver, tpp):
     first = tpp.post("/v1/consents").json()["consentId"]
     tpp.approve(first)

@@ -61,7 +61,8 @@ def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
     """The accounts that the PSU shares."""
     fix = fixes(call)
     shown = [
-        _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, caller_of(call)))
+        _account(call, account, fix)
+        for account in accounts.newest_first(shared_accounts(call.bank, caller_of(call).consent))
     ]
     body: account_answers.Accounts = {"accounts": shown}
     return Reply(200, amounts(body, fix))
@@ -228,7 +229,7 @@ def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
     The card accounts that the customer shares with this TPP.
     """
     fix = fixes(call)
-    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, caller_of(call)))]
+    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, caller_of(call).consent))]
     body: account_answers.CardAccounts = {"cardAccounts": shown}
     return Reply(200, amounts(body, fix))
 

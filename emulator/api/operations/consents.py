@@ -15,7 +15,7 @@ from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers import access, consents, people
 from emulator.bank.documents import Consent, Sca
 from emulator.bank.errors import BankError, ScaNeeded
-from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, SCA
+from emulator.bank.kinds import CONSENT, SCA
 
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
@@ -79,7 +79,7 @@ def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | No
     opened = own[-1]
     if sca.is_open(opened):
         return ("expired" if sca.is_late(bank, opened) else "received"), None, opened
-    return "rejected", None, opened
+    return ("expired" if "timedOut" in opened else "rejected"), None, opened
 
 
 @_consent("GET", "/v1/consents/{consentId}", {200: f"{_ANSWERS}:ConsentDetails"})
@@ -88,13 +88,12 @@ def get_consent(call: Call) -> Reply[answers.ConsentDetails]:
     status, consent, opened = _states(call)
     shared: list[answers.SharedAccount] = []
     since = last = "" if opened is None else opened["created"]
-    if opened is not None and "ended" in opened:
+    if opened is not None and status == "rejected":
         last = opened["ended"]
     if consent is not None:
-        find = call.bank.documents.get
-        for account in filter(None, (find(ACCOUNT, name) for name in consent["accounts"])):
+        for account in access.shared_accounts(call.bank, consent):
             shared.append({"bban": account["bban"], "iban": account["iban"], "currency": account["currency"]})
-        for card in filter(None, (find(CARD, name) for name in consent["cards"])):
+        for card in access.shared_cards(call.bank, consent):
             shared.append({"maskedPan": card["maskedPan"], "currency": card["currency"]})
         since = last = consent["lastSca"]
     last_use = None if consent is None else consent.get("lastUse")
@@ -123,11 +122,11 @@ def delete_consent(call: Call) -> Reply[None]:
 
     204, whatever its status; a consent that is not granted yet can no longer be granted.
     """
-    _, consent, _ = _states(call)
-    if consent is None:
-        sca.void(call.bank, call.params["consentId"])
-    else:
+    status, consent, _ = _states(call)
+    if consent is not None:
         consents.terminate(call.bank, consent)
+    elif status == "received":
+        sca.void(call.bank, call.params["consentId"])
     return Reply(204, None)
 
 

@@ -178,7 +178,7 @@ def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers
         shown["transactionFees"] = {"amount": payment["fee"], "currency": payment["currency"]}
         shown["transactionFeeIndicator"] = True
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
-    name = accounts.holder(bank, debtor) if debtor is not None else None
+    name = payment.get("debtorName") or (accounts.holder(bank, debtor) if debtor is not None else None)
     if name is not None:
         shown["debtorName"] = name
     if "payeeVerification" in payment:

@@ -321,6 +321,8 @@ def expire(bank: Bank, sca: Sca) -> str:
 def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
     """End an SCA without success and return the redirect that says why."""
     redirect = failure_redirect(sca["redirectUri"], failure)
+    if failure.code == EXPIRED.code:
+        sca["timedOut"] = True
     _close(bank, sca, "failed", redirect)
     return redirect
 

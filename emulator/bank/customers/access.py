@@ -194,16 +194,19 @@ def account_reader(
     return caller
 
 
-def shared_accounts(bank: Bank, caller: Caller) -> list[Account]:
-    """The accounts of the caller's consent that the customer can still access in this context and agreement."""
-    reached = people.accounts_of(bank, caller.national_id, caller.context, caller.agreement)
-    return _shared(() if caller.consent is None else caller.consent["accounts"], reached)
+def shared_accounts(bank: Bank, consent: Consent | None) -> list[Account]:
+    """The accounts of a consent that the customer can still access in its context and agreement."""
+    if consent is None:
+        return []
+    reached = people.accounts_of(bank, consent["nationalId"], consent["context"], consent["agreement"])
+    return _shared(consent["accounts"], reached)
 
 
-def shared_cards(bank: Bank, caller: Caller) -> list[Card]:
-    """The card accounts of the caller's consent that are still the customer's."""
-    reached = people.cards_of(bank, caller.national_id, caller.context)
-    return _shared(() if caller.consent is None else caller.consent["cards"], reached)
+def shared_cards(bank: Bank, consent: Consent | None) -> list[Card]:
+    """The card accounts of a consent that are still the customer's."""
+    if consent is None:
+        return []
+    return _shared(consent["cards"], people.cards_of(bank, consent["nationalId"], consent["context"]))
 
 
 def _shared(names: Sequence[str], reached: Sequence[Held]) -> list[Held]:

@@ -109,6 +109,9 @@ def _document(
         "amount": price["amount"],
     }
     payment.update(cast(Payment, price))
+    name = accounts.holder(bank, debtor)
+    if name is not None:
+        payment["debtorName"] = name
     if entries is not None:
         payment["entries"] = entries
     if product.verifies_payee and bank.settings.payee_check != "off":

@@ -18,7 +18,7 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.customers import access, consents, people
-from emulator.bank.documents import Card, Login, Payment, Sca
+from emulator.bank.documents import Card, Consent, Login, Payment, Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, LOGIN, PAYMENT, SCA
 from emulator.bank.money import plain
@@ -132,22 +132,28 @@ def _card(bank: Bank, card: Card) -> OwnAccount:
 
 
 def _consents(bank: Bank, national_id: str) -> list[consents.OwnConsent]:
-    """The person's consents, newest first, with the unattended reads of the last 24 hours."""
-    return [
-        {
-            **consents.view(bank, consent),
-            "tppName": consent.get("tppName", consent["tpp"]),
-            "reads": [
-                {"resourceId": resource, "operation": operation, "count": count, "limit": access.UNATTENDED_CALLS}
-                for resource in (*consent["accounts"], *consent["cards"])
-                for operation in access.COUNTED
-                if (count := access.unattended_calls(bank, consent["tpp"], resource, operation))
-            ],
-            "lastUse": consent.get("lastUse"),
-        }
-        for consent in bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
-        if "replaced" not in consent
-    ]
+    """The person's consents, newest first."""
+    given = bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
+    return [_consent(bank, consent) for consent in given if "replaced" not in consent]
+
+
+def _consent(bank: Bank, consent: Consent) -> consents.OwnConsent:
+    """A consent with what the person can still access, and its unattended reads of the last 24 hours."""
+    shared = [account["id"] for account in access.shared_accounts(bank, consent)]
+    cards = [card["id"] for card in access.shared_cards(bank, consent)]
+    return {
+        **consents.view(bank, consent),
+        "accounts": shared,
+        "cards": cards,
+        "tppName": consent.get("tppName", consent["tpp"]),
+        "reads": [
+            {"resourceId": resource, "operation": operation, "count": count, "limit": access.UNATTENDED_CALLS}
+            for resource in (*shared, *cards)
+            for operation in access.COUNTED
+            if (count := access.unattended_calls(bank, consent["tpp"], resource, operation))
+        ],
+        "lastUse": consent.get("lastUse"),
+    }
 
 
 def waiting(bank: Bank, national_id: str) -> list[OwnPayment]:

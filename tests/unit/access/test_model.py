@@ -177,7 +177,8 @@ class AccessAgainstModel(RuleBasedStateMachine):
         assert expected is None
         if resource is None:
             shared = self.consents[claim.tpp_id, caller.national_id, caller.context, caller.agreement].resources
-            listed = [*access.shared_accounts(self.bank, caller), *access.shared_cards(self.bank, caller)]
+            given = caller.consent
+            listed = [*access.shared_accounts(self.bank, given), *access.shared_cards(self.bank, given)]
             assert [one["id"] for one in listed] == shared
 
     def _let_in(self, claim: Claim, resource: str | None, quota: str | None) -> Caller | BankError:
