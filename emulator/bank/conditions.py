@@ -168,34 +168,6 @@ def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
 
 
-Constant = str | Decimal
-
-
-def constants_of(value: Any) -> Iterator[Constant]:
-    """The constants (see `constants`) that a value fits in a loose comparison."""
-    if value is ABSENT or isinstance(value, dict | list):
-        return
-    yield _as_text(value)
-    as_number = number(value)
-    if as_number is not None:
-        yield as_number
-
-
-def constants(condition: Condition) -> frozenset[Constant] | None:
-    """The values that a loose condition allows, if they are texts without `*` or numbers; else None."""
-    if isinstance(condition, Every) and len(condition.conditions) == 1:
-        condition = condition.conditions[0]
-    if isinstance(condition, OneOf):
-        return condition.texts if not condition.others else None
-    if not isinstance(condition, Exactly):
-        return None
-    wanted = condition.wanted
-    if isinstance(wanted, str):
-        return frozenset((wanted,)) if "*" not in wanted else None
-    as_number = number(wanted)
-    return None if as_number is None else frozenset((as_number,))
-
-
 @dataclass(frozen=True, slots=True)
 class Compared:
     """`gt` and `lt`: compares numbers, also numbers in text."""

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -58,16 +58,13 @@ def request(
     include: bool,
     fail: bool,
     url: str | None,
-    state: str | None,
-    tpp: str,
-    certificate: str | None,
-    key: str | None,
+    **signing: Any,
 ) -> None:
     """Send a signed request and print the answer. Its status goes to stderr."""
     from emulator.client.tpp import Tpp
 
     address = bank_url(url)
-    signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
+    signer = identity_of(**signing)
     try:
         prepared = Tpp(address, signer).prepare(method, path, body=_body(content), headers=_headers(headers))
         check_sendable(prepared.method, prepared.target, prepared.headers)
@@ -149,10 +146,7 @@ def proxy(
     login: str | None,
     quiet: bool,
     url: str | None,
-    state: str | None,
-    tpp: str,
-    certificate: str | None,
-    key: str | None,
+    **signing: Any,
 ) -> None:
     """Run a proxy that signs requests for a bank."""
     import asyncio
@@ -161,7 +155,7 @@ def proxy(
     from emulator.client import AsyncTppClient
     from emulator.client.proxy import ANSWER_TIMEOUT, SigningProxy
 
-    signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
+    signer = identity_of(**signing)
     bank = bank_url(target, "--to") if target else bank_url(url)
     try:
         client = AsyncTppClient(bank, signer, ca=trusted_ca(), timeout=ANSWER_TIMEOUT)

@@ -11,12 +11,20 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LONG_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-_FIXDATE = re.compile(
-    r"([A-Z][a-z]{2}), ([0-9]{1,2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) (GMT|[+-][0-9]{4})"
+_NAME, _MONTH = "(?P<name>[A-Z][a-z]{2})", "(?P<month>[A-Z][a-z]{2})"
+_LONG_NAME = "(?P<name>[A-Z][a-z]{5,8})"
+_TIME = "(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_YEAR, _ZONE = "(?P<year>[0-9]{4})", "(?P<zone>GMT|[+-][0-9]{4})"
+# The forms of a date, each with the note for a request that has it.
+_FORMS = (
+    (re.compile(f"{_NAME}, (?P<day>[0-9]{{1,2}}) {_MONTH} {_YEAR} {_TIME} {_ZONE}"), None),
+    (
+        re.compile(f"{_LONG_NAME}, (?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT"),
+        "Date: the obsolete RFC 850 form",
+    ),
+    (re.compile(f"{_NAME} {_MONTH} (?P<day>[0-9 ][0-9]) {_TIME} {_YEAR}"), "Date: the obsolete asctime form"),
 )
 _USUAL_LENGTH = len("Mon, 02 Mar 2026 08:00:00 GMT")
-_RFC850 = re.compile(r"([A-Z][a-z]{5,8}), ([0-9]{2})-([A-Z][a-z]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT")
-_ASCTIME = re.compile(r"([A-Z][a-z]{2}) ([A-Z][a-z]{2}) ([0-9 ][0-9]) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})")
 
 
 class DateUnreadable(ValueError):
@@ -52,58 +60,33 @@ def usual_date(text: str) -> float | None:
 
 def _parse(text: str) -> tuple[float, str | None] | str:
     """The result, or the reason why the text is not a date."""
-    fixdate = _FIXDATE.fullmatch(text)
-    if fixdate is not None:
-        day_name, day, month, year, hour, minute, second, zone = fixdate.groups()
-        note = None
-        if zone != "GMT":
-            note = "Date: a numeric zone in place of GMT"
-        elif len(day) == 1:
-            note = "Date: the day has one digit, RFC 7231 requires two"
-        return _moment((day_name, DAYS), (year, month, day), (hour, minute, second), zone, note)
-    rfc850 = _RFC850.fullmatch(text)
-    if rfc850 is not None:
-        day_name, day, month, short, hour, minute, second = rfc850.groups()
-        year = f"20{short}"  # no request to this bank comes from another century
-        note = "Date: the obsolete RFC 850 form"
-        return _moment((day_name, _LONG_DAYS), (year, month, day), (hour, minute, second), "GMT", note)
-    asctime = _ASCTIME.fullmatch(text)
-    if asctime is not None:
-        day_name, month, day, hour, minute, second, year = asctime.groups()
-        note = "Date: the obsolete asctime form"
-        return _moment((day_name, DAYS), (year, month, day.strip()), (hour, minute, second), "GMT", note)
-    return "it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`"
-
-
-def _moment(
-    day_name: tuple[str, tuple[str, ...]],
-    date: tuple[str, str, str],
-    time: tuple[str, str, str],
-    zone: str,
-    note: str | None,
-) -> tuple[float, str | None] | str:
-    name, names = day_name
-    year, month, day = date
-    if month not in MONTHS or name not in names:
-        return "its day or month name is not one of RFC 7231"
-    hour, minute, second = (int(part) for part in time)
-    offset = timedelta(0)
+    found = next(((match, note) for form, note in _FORMS if (match := form.fullmatch(text))), None)
+    if found is None:
+        return "it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`"
+    parts, note = found[0].groupdict(), found[1]
+    zone, offset = parts.get("zone", "GMT"), timedelta(0)
     if zone != "GMT":
+        note = "Date: a numeric zone in place of GMT"
         offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5])) * (-1 if zone[0] == "-" else 1)
+    elif len(parts["day"]) == 1:
+        note = "Date: the day has one digit, RFC 7231 requires two"
+    if parts["month"] not in MONTHS or parts["name"] not in (*DAYS, *_LONG_DAYS):
+        return "its day or month name is not one of RFC 7231"
+    year, day, hour, minute, second = (int(parts[name]) for name in ("year", "day", "hour", "minute", "second"))
     try:
-        # RFC 7231 allows second 60 for a leap second, datetime does not.
         local = datetime(
-            int(year),
-            MONTHS.index(month) + 1,
-            int(day),
+            year if len(parts["year"]) == 4 else 2000 + year,  # no request to this bank comes from another century
+            MONTHS.index(parts["month"]) + 1,
+            day,
             hour,
             minute,
-            min(second, 59 if second == 60 else second),
+            59 if second == 60 else second,  # RFC 7231 allows second 60 for a leap second, datetime does not
             tzinfo=timezone(offset),
         )
         seconds = local.timestamp()
     except (ValueError, OverflowError):
         return "there is no such day or time"
-    if local.weekday() != names.index(name):
-        return f"that day is a {_LONG_DAYS[local.weekday()]}, not a {_LONG_DAYS[names.index(name)]}"
+    stated = DAYS.index(parts["name"][:3])
+    if local.weekday() != stated:
+        return f"that day is a {_LONG_DAYS[local.weekday()]}, not a {_LONG_DAYS[stated]}"
     return seconds, note

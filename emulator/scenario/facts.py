@@ -16,8 +16,7 @@ from emulator.api.messages import Request
 from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.router import split_target
-from emulator.bank import conditions
-from emulator.bank.conditions import ABSENT, Constant
+from emulator.bank.conditions import ABSENT
 from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.errors import BankError
 from emulator.bank.formats import composed
@@ -162,25 +161,3 @@ SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {
     "body": lambda facts: (facts.body,),
     "status": Facts._answered,
 }
-
-
-Place = tuple[str, ...]
-"""The name of a fact, or the names that lead to a header, query parameter or member of the body."""
-
-
-def constants_at(place: Place, facts: Facts) -> Iterable[Constant] | None:
-    """The constants that match the value at a place; None if a list is on the way, as any of its entries may match."""
-    name, *inner = place
-    values: tuple[Any, ...]
-    if name == "body":
-        value = facts.body
-        for member in inner:
-            if isinstance(value, list):
-                return None
-            value = value.get(member, ABSENT) if isinstance(value, dict) else ABSENT
-        values = (value,)
-    elif name == "headers":
-        values = facts.header(inner[0])
-    else:
-        values = facts.query(inner[0]) if name == "query" else SINGLE[name](facts)
-    return {constant for value in values for constant in conditions.constants_of(value)}

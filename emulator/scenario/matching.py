@@ -16,11 +16,11 @@ from emulator.api.headers import IDS, one_spelling
 from emulator.api.operations import OperationVariant, operation_ids, variants
 from emulator.bank import conditions, products
 from emulator.bank.condition_forms import NO_NULL, NestedFacts, Operators, Single, compiled
-from emulator.bank.conditions import ABSENT, Condition, Constant, Every, Exactly, Members, OneOf, wildcard
+from emulator.bank.conditions import ABSENT, Condition, Every, Exactly, OneOf, wildcard
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
 from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
-from emulator.scenario.facts import SINGLE, Facts, Place
+from emulator.scenario.facts import SINGLE, Facts
 from emulator.scenario.values import CONTEXTS, METHODS
 from emulator.scenario.variables import leaves
 
@@ -35,34 +35,6 @@ KNOWN: Mapping[str, Collection[str]] = {
 
 
 _Values = Callable[[Facts], tuple[Any, ...]]
-
-
-# The facts whose constants distinguish rules best, best first.
-_SELECTIVE = ("body", "payment", "account", "psu", "query", "headers", "tpp", "path", "product", "service", "context")
-
-
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """Matches a request if all conditions hold. `anchor`: a place that must have one of these constants."""
-
-    conditions: tuple[tuple[_Values, Condition], ...]
-    anchor: tuple[Place, frozenset[Constant]] | None = None
-
-    def fits(self, facts: Facts) -> bool:
-        for values, condition in self.conditions:
-            if not any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,)):
-                return False
-        return True
-
-
-def _anchors(condition: Condition, place: Place) -> Iterator[tuple[Place, frozenset[Constant]]]:
-    """The places, at or below `place`, where a condition requires constants."""
-    constants = conditions.constants(condition)
-    if constants is not None:
-        yield place, constants
-    elif isinstance(condition, Members) and place[0] == "body":
-        for member, inner in condition.members:
-            yield from _anchors(inner, (*place, member))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,27 +167,30 @@ class When(Model):
     body: Omittable[NestedFacts] = Field(None, description="Members of the body, nested as in the body.")
     status: Annotated[Any, Reads(_no_status, {"not": {}})] = None
 
-    @cached_property
-    def matcher(self) -> Matcher:
-        placed = list(self._placed())
-        anchors = [one for place, _, condition in placed for one in _anchors(condition, place)]
-        selective = [anchor for anchor in anchors if anchor[0][0] in _SELECTIVE]
-        anchor = min(selective, key=lambda anchor: _SELECTIVE.index(anchor[0][0]), default=None)
-        return Matcher(tuple((values, condition) for _, values, condition in placed), anchor)
+    def fits(self, facts: Facts) -> bool:
+        """Whether all conditions hold."""
+        for values, condition in self._conditions:
+            if not any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,)):
+                return False
+        return True
 
-    def _placed(self) -> Iterator[tuple[Place, _Values, Condition]]:
-        """Each condition with its place, and the values of a request there."""
+    @cached_property
+    def _conditions(self) -> tuple[tuple[_Values, Condition], ...]:
+        """Each condition with the values of a request that it is about."""
+        return tuple(self._compiled())
+
+    def _compiled(self) -> Iterator[tuple[_Values, Condition]]:
         for name in type(self).model_fields:
             stated = getattr(self, name)
             if name not in self.model_fields_set:
                 continue
             if name in SINGLE:
-                yield (name,), SINGLE[name], compiled(_SPELLED[name](stated) if name in _SPELLED else stated)
+                yield SINGLE[name], compiled(_SPELLED[name](stated) if name in _SPELLED else stated)
                 continue
             by_name = Facts.header if name == "headers" else Facts.query
             for inner, value in stated.items():
                 spelled = _spelled(inner.lower(), value) if name == "headers" else value
-                yield (name, inner), _named(by_name, inner), compiled(spelled)
+                yield _named(by_name, inner), compiled(spelled)
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:

@@ -18,7 +18,7 @@ Where the rules are, and who may change them:
     rules                   document `meta/rules`         `add`, `remove`, ..., undone with their transaction
     rules of `weather`      built from the setting        `PUT settings`, and what restores settings
     counters, dice          in memory, by `serial`        matches; a refused request, which changes no document, counts
-    rules in use, index     derived (`_set`)              a change of the document or the setting, also an undone one
+    rules in use            derived (`_set`)              a change of the document or the setting, also an undone one
 
 A rule keeps its counters when others come or go, and when its removal is undone; a rule that is added again begins at
 zero, as do all after a snapshot is restored (`restart`). Where processes share banks, an orderly end hands them to the
@@ -42,9 +42,7 @@ from emulator.bank.documents import RuleEntry, RulesDocument
 from emulator.bank.kinds import RULES, SETTINGS
 
 if TYPE_CHECKING:
-    from emulator.bank.conditions import Constant
     from emulator.scenario.effects import Effect
-    from emulator.scenario.facts import Facts, Place
     from emulator.scenario.rule import Rule
 
 # The rules of the setting `weather`. `rough` disturbs requests at random and at low rates, on operations with data of
@@ -81,7 +79,6 @@ WEATHER: Mapping[str, Sequence[Mapping[str, Any]]] = {
 }
 
 
-MANY = 8  # with that many rules for an operation they are indexed by their constants
 MOST_REMOVED = 100  # removed rules whose counters are kept, as their removal may be undone
 
 
@@ -162,45 +159,6 @@ def _unfit(rule: Rule, call: Call) -> Mapping[str, str]:
     return {} if product is None else rule.unfit(call.operation.id, product)
 
 
-class _OperationRules:
-    """The rules that may match requests for one operation, in their order.
-
-    Many rules are indexed by a constant that they require at some place, such as a creditor's name or an account.
-    """
-
-    def __init__(self, named: Iterable[tuple[str, _ActiveRule]]) -> None:
-        self._rules = list(named)
-        self._others: list[int] = []  # positions of rules without such a constant
-        self._anchored: dict[Place, dict[Constant, list[int]]] = {}
-        if len(self._rules) < MANY:
-            return
-        for number, (_, active) in enumerate(self._rules):
-            anchor = active.rule.when.matcher.anchor
-            if anchor is None:
-                self._others.append(number)
-                continue
-            place, constants = anchor
-            for constant in constants:
-                self._anchored.setdefault(place, {}).setdefault(constant, []).append(number)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._rules
-
-    def candidates(self, facts: Facts) -> Iterable[tuple[str, _ActiveRule]]:
-        """The rules that can match a request."""
-        if not self._anchored:
-            return self._rules
-        from emulator.scenario.facts import constants_at
-
-        numbers = set(self._others)
-        for place, by_constant in self._anchored.items():
-            constants = constants_at(place, facts)
-            for constant in by_constant if constants is None else constants:
-                numbers.update(by_constant.get(constant, ()))
-        return [self._rules[number] for number in sorted(numbers)]
-
-
 def _count(rules: Iterable[_ActiveRule], counters: Mapping[str, Sequence[int]]) -> None:
     """Set the counters of rules, to zero where there are none."""
     for active in rules:
@@ -217,7 +175,7 @@ class RuleSet:
         self._weather = (bank.settings.weather, self._weather_rules(bank.settings.weather))
         self._taken: tuple[Call, set[str]] | None = None
         self._named: list[tuple[str, _ActiveRule]] = []
-        self._by_operation: dict[str, _OperationRules] = {}
+        self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
         self._additions = 0
         RULES.follow(bank.documents, self._take)
@@ -298,18 +256,18 @@ class RuleSet:
         operation = call.operation.id
         rules = self._by_operation.get(operation)
         if rules is None:
-            rules = _OperationRules((name, a) for name, a in self._named if operation in a.rule.when.operations)
+            rules = [(name, active) for name, active in self._named if operation in active.rule.when.operations]
             self._by_operation[operation] = rules
-        if rules.is_empty:
+        if not rules:
             return None
         from emulator.scenario.facts import Facts
 
         taken = self._taken_by(call)
         facts = Facts(call.request, call)
         acting = ActingRules()
-        for name, active in rules.candidates(facts):
+        for name, active in rules:
             rule = active.rule
-            if rule.unsigned == signed or taken.issuperset(rule.effects) or not rule.when.matcher.fits(facts):
+            if rule.unsigned == signed or taken.issuperset(rule.effects) or not rule.when.fits(facts):
                 continue
             unfit = _unfit(rule, call)
             acting.notes += [f"{name}: {reason}" for reason in unfit.values()]

@@ -19,9 +19,8 @@ not crashed; it does not send for ever. A rule may only use what the TPP could k
 TPP still got answers after the payment had ended, a balance is that of the last answer that was delivered whole.
 
 The **search** (`search`) draws schedules by hypothesis, with a seed of its own each, plays them in parallel, and
-remembers every outcome. A schedule that fails is played twice more. To shrink it, hypothesis draws it again with the
-same seed: the outcome that is remembered leads it to the same failure without a run, and from there it shrinks by its
-own means, playing only what has not been played. So the number of jobs changes the speed and nothing else.
+remembers every outcome. A schedule that fails is played twice more, and then again with one part less, as long as it
+still fails so. What is tried depends on outcomes only, so the number of jobs changes the speed and nothing else.
 
 The banks of runs are behind `play.House`; the TPP is behind `judge.TestedTpp`: a command, a hook (`clients`), or, in
 tests, an object. Only `search` imports hypothesis.

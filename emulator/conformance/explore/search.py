@@ -1,4 +1,4 @@
-"""The search: hypothesis draws schedules and shrinks what fails; outcomes of runs in parallel are remembered."""
+"""The search: hypothesis draws schedules, and what fails is made small; outcomes of runs in parallel are remembered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from emulator.conformance.program import RunFailed, awaited
 
 AHEAD = 2  # schedules that are drawn ahead for each job
 REPEATED = 2  # times that a failure is played again
-MOST_SHRINKING = 60  # runs in which hypothesis makes one failure smaller
 EARLY = (1, 2, 3)  # requests at which everything may happen in a smaller schedule
 SEEDS = 1_000_003  # between the seeds of two searches
 
@@ -150,70 +149,44 @@ class Search:
         again = [self._begin(outcome.schedule) for _ in range(REPEATED)]
         failed = 1 + sum(any(one.what == finding.what for one in awaited(other).findings) for other in again)
         if failed > 1:
-            outcome = self._without_parts(self._shrunk(number, finding.what) or outcome, finding.what)
+            outcome = self._smallest(outcome, finding.what)
         finding = next(one for one in outcome.findings if one.what == finding.what)
         return Breakage(finding, outcome, failed, 1 + REPEATED, number + 1, self._tried)
 
-    def _without_parts(self, outcome: RunOutcome, what: str) -> RunOutcome:
-        """Leave out every part that the failure does not need: hypothesis may have been stopped before its end."""
+    def _smallest(self, outcome: RunOutcome, what: str) -> RunOutcome:
+        """Leave out every part that the failure does not need.
+
+        Hypothesis, which knows only the choices and not what they mean, takes twice the runs and leaves more.
+        """
         smaller = True
         while smaller:
             smaller = False
             for candidate in _smaller(outcome.schedule, self._tasks):
                 if candidate.key == outcome.schedule.key:
                     continue
-                other = self._try(candidate)
+                self._tried += candidate.key not in self._runs
+                other = self.outcome(candidate)
                 if any(finding.what == what for finding in other.findings):
                     outcome, smaller = other, True
                     break
         return outcome
 
-    def _try(self, schedule: FaultSchedule) -> RunOutcome:
-        self._tried += schedule.key not in self._runs
-        return self.outcome(schedule)
-
-    # hypothesis
-
     def drawn(self, number: int) -> FaultSchedule:
         """The schedule of this number. Each has a seed of its own: the first example of a seed is the simplest."""
         drawn: list[FaultSchedule] = []
-        self._given(number, (Phase.generate,), drawn.append)
-        return drawn[-1]
-
-    def _shrunk(self, number: int, what: str) -> RunOutcome | None:
-        """The outcome of the smallest schedule found that still fails so."""
-        last: RunOutcome | None = None
-
-        def fails(schedule: FaultSchedule) -> None:
-            nonlocal last
-            if schedule.key not in self._runs and self._tried >= MOST_SHRINKING:
-                return  # what was not played counts as passed, so that hypothesis comes to an end
-            outcome = self._try(schedule)
-            if any(finding.what == what for finding in outcome.findings):
-                last = outcome
-                raise _StillFails
-
-        try:
-            self._given(number, (Phase.generate, Phase.shrink), fails)
-        except _StillFails:
-            return last
-        return None
-
-    def _given(self, number: int, phases: Sequence[Phase], test: Callable[[FaultSchedule], Any]) -> None:
         chosen = settings(
             max_examples=2,
             database=None,
             deadline=None,
-            phases=phases,
-            report_multiple_bugs=False,
+            phases=(Phase.generate,),
             suppress_health_check=list(HealthCheck),
-            print_blob=False,
         )
 
-        def tested(schedule: FaultSchedule) -> None:  # of a lambda hypothesis would parse the source, at each draw
-            test(schedule)
+        def keep(schedule: FaultSchedule) -> None:  # of a built-in method hypothesis cannot read the parameters
+            drawn.append(schedule)
 
-        seed(self._base * SEEDS + number)(chosen(given(self._strategy)(tested)))()
+        seed(self._base * SEEDS + number)(chosen(given(self._strategy)(keep)))()
+        return drawn[-1]
 
 
 def _smaller(schedule: FaultSchedule, known: Sequence[Task]) -> Iterator[FaultSchedule]:
@@ -257,11 +230,7 @@ def _without(parts: list[Any], number: int) -> list[Any]:
     return parts[:number] + parts[number + 1 :]
 
 
-class _StillFails(Exception):
-    """A schedule fails like the one that is made smaller."""
-
-
-# How schedules are drawn: simpler ones first, so that shrinking makes them simple
+# How schedules are drawn
 
 
 def schedules(tasks: Sequence[Task], *, restarts: bool) -> st.SearchStrategy[FaultSchedule]:

@@ -210,9 +210,9 @@ def count_requests(call: ControlCall[Any]) -> Work:
         for exchange in exchanges:
             facts = Facts(exchange.request, exchange.call, exchange)
             if match.body is not None and exchange.sizes[0] > len(exchange.request.body):
-                cut += may_fit.matcher.fits(facts)
+                cut += may_fit.fits(facts)
             else:
-                count += match.matcher.fits(facts)
+                count += match.fits(facts)
         return {"count": count, "cut": cut} if cut else {"count": count}
 
     return (yield from in_thread(counted))

@@ -7,7 +7,7 @@ from typing import Any
 from emulator.bank.condition_forms import Nested, Single, compiled
 from emulator.bank.conditions import Condition
 from emulator.bank.validation import validate, validate_as
-from emulator.scenario.matching import Matcher, When
+from emulator.scenario.matching import When
 
 
 def condition(stated: Any, *, strict: bool = False) -> Condition:
@@ -23,8 +23,8 @@ def problems_of(stated: Any, *, nested: bool = True) -> list[str]:
     return [f"{problem.where()}: {problem.text}" for problem in problems]
 
 
-def matcher(when: Any) -> Matcher:
-    """The matcher of a `when`, which has no problems."""
+def conditions(when: Any) -> When:
+    """A `when`, which has no problems."""
     form, problems = validate(When, when)
     assert form is not None, problems
-    return form.matcher
+    return form

@@ -11,7 +11,7 @@ from emulator.api.operations import operation_ids
 from emulator.scenario.facts import Facts
 from emulator.scenario.matching import When
 from tests.unit.effort import calls
-from tests.unit.scenario.reading import matcher
+from tests.unit.scenario.reading import conditions
 
 HEADERS = (("X-One", "1"), ("x-two", "2"), ("X-ONE", "3"))
 TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
@@ -30,12 +30,12 @@ TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
     ],
 )
 def test_any_value_of_a_name_may_fit(when: dict[str, object], fits: bool) -> None:
-    assert matcher(when).fits(Facts(Request("GET", TARGET, HEADERS), None)) is fits
+    assert conditions(when).fits(Facts(Request("GET", TARGET, HEADERS), None)) is fits
 
 
 @pytest.mark.parametrize("content_type", [(), ("text/plain",), ("application/json; charset=ISO-8859-1",)])
 def test_a_body_is_read_in_the_charset_in_which_the_bank_reads_it(content_type: tuple[str, ...]) -> None:
-    named = matcher({"body": {"creditorName": "Bjørn*"}})
+    named = conditions({"body": {"creditorName": "Bjørn*"}})
     body = '{"creditorName": "Bjørn Ås"}'.encode("latin-1" if "8859" in str(content_type) else "utf-8")
     request = Request("POST", "/v1/payments/x", tuple(("Content-Type", value) for value in content_type), body)
     assert named.fits(Facts(request, None))
@@ -53,7 +53,7 @@ class Counted(tuple[tuple[str, str], ...]):
 
 def test_the_headers_are_gone_through_once_however_many_are_asked_for() -> None:
     sent = Counted(HEADERS)
-    named = matcher({"headers": {f"x{n}": {"absent": True} for n in range(50)}})
+    named = conditions({"headers": {f"x{n}": {"absent": True} for n in range(50)}})
     assert named.fits(Facts(Request("GET", TARGET, sent), None))
     assert sent.times == 1
 
