@@ -14,6 +14,7 @@ import click
 from emulator.cli.bank import control_token, hint
 from emulator.cli.failure import Failed
 from emulator.cli.options import data_option, state_option, url_option
+from emulator.signals import ending_signals
 
 if TYPE_CHECKING:
     from emulator.agents.desk import Desk
@@ -49,7 +50,7 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
         if http is None:
             hint("It speaks the Model Context Protocol on stdin and stdout; an agent starts it. Ctrl+C ends it.")
             # A thread waits for stdin, which would keep the process from ending in the usual way.
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in ending_signals():
                 signal.signal(number, lambda *_: _end(desk))
             serve_stdio(server)
             return
