@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 
+from emulator.signals import ending_signals
+
 
 def main() -> None:
     """Run the command line and exit with its status."""
@@ -24,12 +26,12 @@ def main() -> None:
 
 
 def _exit_on_signals() -> None:
-    """Exit with 0 on SIGTERM and SIGINT while the bank starts; the server installs its own handlers later.
+    """Exit with 0 on the signals that end it while the bank starts; the server installs its own handlers later.
 
     Called before the imports, which are most of a start. It exits at once, as stored documents survive a kill at any
     time; an exception would get lost where Python ignores exceptions, as in the callbacks of its imports.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         signal.signal(number, lambda *_: os._exit(0))
 
 

@@ -340,7 +340,8 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
             parsed = tuple(known.parse(value) for value in values)
         except ValueError as error:
             raise ConfigurationError(f"{source} {error}") from None
-        values_given[known.member] = parsed if known.repeatable else parsed[0]
+        if parsed:  # a variable of commas alone is empty
+            values_given[known.member] = parsed if known.repeatable else parsed[0]
     if flags.get("store_schema") is not None and "store" not in values_given:
         raise ConfigurationError("--store-schema requires --store: a state directory has no schemas")
     return ServeSettings(**values_given)

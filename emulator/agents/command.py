@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import click
 from emulator.cli.bank import control_token, hint
 from emulator.cli.failure import Failed
 from emulator.cli.options import data_option, state_option, url_option
+from emulator.signals import ending_signals
 
 if TYPE_CHECKING:
     from emulator.agents.desk import Desk
@@ -47,9 +49,11 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
     with closing(Desk(context)) as desk:
         server: BankServer = server_of(desk)
         if http is None:
+            if sys.stdin is None or sys.stdout is None:
+                raise Failed("stdin or stdout is closed: an agent speaks through both", page=PAGE)
             hint("It speaks the Model Context Protocol on stdin and stdout; an agent starts it. Ctrl+C ends it.")
             # A thread waits for stdin, which would keep the process from ending in the usual way.
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in ending_signals():
                 signal.signal(number, lambda *_: _end(desk))
             serve_stdio(server)
             return

@@ -95,10 +95,13 @@ def check_plain(directory: Path, *, depth: int = 4) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace the content of `path` atomically."""
-    with _temporary(path) as temporary:
-        _write_new(temporary, content)
-        os.replace(temporary, path)
+    """Replace the content of `path` atomically; an OSError names it."""
+    try:
+        with _temporary(path) as temporary:
+            _write_new(temporary, content)
+            os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def place_private(temporary: Path, path: Path, *, power: bool = False) -> None:

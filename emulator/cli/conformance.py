@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -203,7 +204,9 @@ def _by_hand(check: Check, environment: Mapping[str, str]) -> None:
     click.echo(f"\n{check.check}: {check.about}\nTask: {check.arm.task}", err=True)
     for name, value in environment.items():
         click.echo(f"  {name}={value}", err=True)
-    click.prompt("Press Enter when your TPP is done", default="", show_default=False, err=True)
+    click.echo("Press Enter when your TPP is done.", err=True)
+    if sys.stdin is None or not sys.stdin.readline():
+        raise Failed("stdin has ended: without --command or --hook each check waits for Enter")
 
 
 @contextmanager

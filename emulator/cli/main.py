@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from errno import EDQUOT, EFBIG, ENOSPC
 from importlib import import_module
 from io import TextIOWrapper, UnsupportedOperation
 
@@ -156,6 +157,8 @@ def _report(error: BaseException, command: str) -> int:
         return 130  # what a shell reports for SIGINT
     elif isinstance(error, OSError) and error.filename:
         text, status = f"{error.filename}: {error.strerror or error}", 2
+    elif isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT, EFBIG):
+        text, status = f"the output cannot be written: {error.strerror}", 2
     elif isinstance(error, MemoryError) or str(error) == "can't start new thread":
         text, status = "there is not enough memory, or the system allows no more threads (--debug shows where)", 2
     else:

@@ -30,6 +30,7 @@ from emulator.cli import logs
 from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import complete_fixture, complete_scenario
 from emulator.settings import EMBEDDED, FLAGS, PREFIX, ConfigurationError, Flag, ServeSettings, read, schema_of
+from emulator.signals import ending_signals
 
 if TYPE_CHECKING:
     from emulator.web.application import Application
@@ -133,7 +134,7 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
             running.close()
             os._exit(0)
 
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in ending_signals():
             signal.signal(number, lambda number, _: ends.append(number))
         try:
             url = running.enter_context(server(settings.state / "postgresql"))
@@ -141,7 +142,7 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
             if ends:  # Ctrl+C ends what makes it, too
                 raise Exit(0) from error
             raise Failed(f"--store: {error}") from error
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in ending_signals():
             signal.signal(number, end)
         if ends:
             end()

@@ -18,6 +18,7 @@ from emulator.cli.bank import show
 from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
+from emulator.signals import ending_signals
 
 if TYPE_CHECKING:
     from emulator.assemble.copying import Place
@@ -197,7 +198,7 @@ def copy(source: str, target: str, replace: bool, store_schema: str, output: str
 def _address(text: str, state: Path) -> Iterator[str]:
     """What `text` stands for: the word postgresql for the server in a state directory, which runs meanwhile.
 
-    SIGTERM ends it, too, as Ctrl+C does.
+    Other signals end it, too, as Ctrl+C does.
     """
     if text != EMBEDDED:
         yield text
@@ -205,7 +206,8 @@ def _address(text: str, state: Path) -> Iterator[str]:
     from emulator.store.postgres.embedded import server
 
     if current_thread() is main_thread():  # others cannot set it
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for number in ending_signals():
+            signal.signal(number, signal.default_int_handler)
     with server(state / "postgresql") as url:
         yield url
 

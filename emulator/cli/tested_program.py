@@ -15,6 +15,7 @@ import click
 from emulator.cli.bank import writable_file, write_file
 from emulator.cli.failure import Failed
 from emulator.cli.options import Command, words
+from emulator.signals import ending_signals
 
 
 def report_files(command: Command) -> Command:
@@ -64,12 +65,13 @@ def program_options(each: str) -> Callable[[Command], Command]:
 
 
 def check_program(shell: str | None, hook: str | None, claims: str | None) -> None:
-    """Refuse a command that is no program, and addresses that are none; from then on SIGTERM ends all as Ctrl+C does.
+    """Refuse a command that is no program, and addresses that are none; from then on signals end all as Ctrl+C does.
 
-    Its default would leave the programs and the files with their keys behind.
+    Their default would leave the programs and the files with their keys behind.
     """
     if current_thread() is main_thread():  # others cannot set it
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for number in ending_signals():
+            signal.signal(number, signal.default_int_handler)
     if shell is not None and hook is not None:
         raise click.UsageError("use --command or --hook, not both")
     if shell is not None and not (command := words(shell)):

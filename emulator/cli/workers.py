@@ -19,11 +19,12 @@ from threading import Thread
 
 from click.exceptions import Exit
 
+from emulator.signals import ending_signals
+
 logger = logging.getLogger(__name__)
 
 EXIT_TIMEOUT = 12.0  # seconds from SIGTERM to SIGKILL
 RESTART_DELAY = 1.0  # seconds, so that a child that dies at once is not started in a busy loop
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
@@ -35,10 +36,10 @@ def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]
     wakeup_in, wakeup_out = os.pipe()
     alive_in, alive_out = os.pipe()  # only the parent can write to it: it ends with the parent
     os.set_blocking(wakeup_out, False)
-    hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     stops: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (*_STOP_SIGNALS, signal.SIGCHLD)}
-    for stop in _STOP_SIGNALS[:2] if hangup_ignored else _STOP_SIGNALS:
+    ends = ending_signals()
+    handlers = {number: signal.getsignal(number) for number in (*ends, signal.SIGCHLD)}
+    for stop in ends:
         signal.signal(stop, lambda number, _: stops.append(number))
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     signal.set_wakeup_fd(wakeup_out, warn_on_full_buffer=False)

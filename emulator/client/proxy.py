@@ -13,7 +13,6 @@ import json
 import logging
 import re
 import secrets
-import signal
 from collections import OrderedDict
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -23,6 +22,7 @@ from multidict import CIMultiDictProxy
 
 from emulator.client.clients import AsyncTppClient
 from emulator.httpsig.sendable import check_sendable, one_line_each
+from emulator.signals import ending_signals
 from emulator.terminal import one_line
 
 CALLBACK = "/_proxy/callback/"
@@ -70,7 +70,7 @@ class SigningProxy:
         self._nonces: OrderedDict[str, None] = OrderedDict()  # of requests whose customer has not returned yet
 
     async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
-        """Serve until SIGINT or SIGTERM; `ready` receives the proxy's address. Raises OSError if the port is in use."""
+        """Serve until a signal ends it; `ready` receives the proxy's address. Raises OSError if the port is in use."""
         errors = logging.Logger("proxy", logging.WARNING)  # of this proxy alone: nothing else writes to it
         errors.addHandler(_OneLineErrors(self._log))
         server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
@@ -82,7 +82,7 @@ class SigningProxy:
         self._hosts.add(host.lower())
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ending_signals():
             loop.add_signal_handler(number, stopped.set)
         ready(self._address)
         try:

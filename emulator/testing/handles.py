@@ -79,7 +79,10 @@ def _texts(value: object) -> str | list[str] | None:
 def moment_of(options: BankOptions) -> datetime | None:
     """The bank time that `options` set; raises ValueError."""
     now = options.get("now")
-    at = datetime.fromisoformat(now) if isinstance(now, str) else now
+    try:
+        at = datetime.fromisoformat(now) if isinstance(now, str) else now
+    except ValueError:
+        raise ValueError(f"now is a moment such as 2026-03-02T09:00:00+01:00, not {now}") from None
     if at is not None and getattr(at, "tzinfo", None) is None:  # a date has none either
         raise ValueError(f"now requires a time zone, as in 2026-03-02T09:00:00+01:00, not {now}")
     if at is not None and not EARLIEST <= at < END:

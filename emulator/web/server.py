@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal, TypeVar
 
+from emulator.signals import ending_signals
 from emulator.web.application import Application
 from emulator.web.connection import Listener
 from emulator.web.handler import Handler
@@ -169,13 +170,14 @@ async def _serve(server: WebServer, ready: Callable[[list[str]], None], ends: se
         await ending.wait()
     finally:
         await server.stop()
+        for number in ends:  # a second one neither ends what is left to do nor changes the exit status
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
 
 
 def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; `ready` is called with the addresses once requests are answered."""
-    ends = {signal.SIGTERM, signal.SIGINT}
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
-        ends.add(signal.SIGHUP)
+    ends = ending_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # a signal while uvloop creates its loop would break it
     raise_file_limit()
     gc.freeze()  # what exists by now stays: later collections need not look at it

@@ -1,10 +1,11 @@
-"""Every command whose stdout is closed, or that nobody reads, does its work and ends without an error of its own."""
+"""Every command whose stdout is closed, full, or read by nobody does its work and ends without an error of its own."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import click
 import pytest
@@ -57,7 +58,7 @@ COMMANDS = sorted({*names(main.group)} - ENDLESS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_whose_output_goes_nowhere(
+def test_a_command_whose_output_goes_nowhere_or_does_not_fit(
     run: Run,
     bank: Bank,
     name: str,
@@ -70,9 +71,13 @@ def test_a_command_whose_output_goes_nowhere(
     reading, writing = os.pipe()
     os.close(reading)
     unread = os.fdopen(writing, "w", buffering=1)
-    for stdout, statuses in ((unread, (0, 1, 2, 141)), (None, (0, 1, 2))):
+    full = open("/dev/full" if os.path.exists("/dev/full") else os.devnull, "w", buffering=1)  # noqa: SIM115
+    for stdout, statuses in ((unread, (0, 1, 2, 141)), (None, (0, 1, 2)), (full, (0, 1, 2))):
         monkeypatch.setattr(sys, "stdout", stdout)
         status, _, err = run(*name.split(), *GIVEN.get(name, []))
         assert status in statuses
         assert "--debug" not in err
         assert "Broken pipe" not in err
+    for stdout in (unread, full):
+        with suppress(OSError):  # it writes what is left
+            stdout.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 from pathlib import Path
 from threading import Thread
 
@@ -105,6 +107,23 @@ def test_a_copy_reads_nothing_but_files(
     assert main.run(["state", "copy", str(state), str(tmp_path / "copy")]) == 2
     assert f"{pipe}: it is not a regular file" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
+
+
+def test_a_copy_that_does_not_fit_names_the_file_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
+    state, copy = tmp_path / "state", tmp_path / "copy"
+    assemble(ServeSettings(state=state)).close()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))  # as a full disk, but with "File too large"
+    try:
+        assert main.run(["state", "copy", str(state), str(copy)]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    error = capsys.readouterr().err
+    assert re.fullmatch(rf"bank-emulator: {re.escape(str(copy))}/.*/documents\.json: File too large\n", error), error
+    assert list(copy.iterdir()) == []
 
 
 def test_a_scenario_may_come_through_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

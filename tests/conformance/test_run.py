@@ -54,6 +54,18 @@ def test_a_tpp_in_node_passes(only: Collection[str], tmp_path: Path, claims: str
     assert [row for row in report["checks"] if row["verdict"] != "pass"] == []
 
 
+def test_by_hand_it_waits_for_enter_and_ends_with_the_reason_where_nobody_can_press_it() -> None:
+    line = ("conformance", "run", "--only", "honest-clock", "--only", "fresh-request-id")
+    pressed = command(*line, given="\n\n")
+    assert pressed.stderr.count("Press Enter when your TPP is done") == 2
+    assert (pressed.returncode, "the TPP sent no request" in pressed.stderr) == (2, True)
+    ended = command(*line, given="\n")
+    assert (ended.returncode, ended.stderr.rpartition("bank-emulator: ")[2]) == (
+        2,
+        "stdin has ended: without --command or --hook each check waits for Enter\n",
+    )
+
+
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b""])
 def test_another_program_at_the_address_is_no_bank(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
     class Other:

@@ -1,6 +1,6 @@
 """Ctrl+C ends a command at once and quietly, with all that it has started (command-line.md#exit-status).
 
-SIGTERM does the same where it runs programs.
+SIGTERM and the end of the terminal do the same where it runs programs.
 """
 
 from __future__ import annotations
@@ -90,11 +90,12 @@ def is_there(process: int) -> bool:
     [
         (("run", "--jobs", "3"), "--command", signal.SIGINT),
         (("run",), "--command", signal.SIGTERM),
+        (("run",), "--command", signal.SIGHUP),
         (("explore", "--jobs", "2"), "--command", signal.SIGINT),
         pytest.param(("explore", "--jobs", "2"), "--command", signal.SIGTERM, marks=pytest.mark.long),
         (("run",), "--hook", signal.SIGINT),
     ],
-    ids=["run", "run-term", "explore", "explore-term", "hook"],
+    ids=["run", "run-term", "run-hangup", "explore", "explore-term", "hook"],
 )
 def test_with_the_tpp_that_is_judged(
     begun: Path, hook: str, arguments: tuple[str, ...], form: str, number: int

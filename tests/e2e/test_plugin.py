@@ -108,6 +108,8 @@ def test_a_day_without_an_hour_is_no_moment_for_a_clock(bank_factory: BankFactor
     day: Any = date(2026, 3, 2)
     with pytest.raises(ValueError, match="now requires a time zone, as in 2026-03-02T09:00:00"):
         bank_factory(now=day)
+    with pytest.raises(ValueError, match=r"now is a moment such as 2026-03-02T09:00:00\+01:00, not yesterday"):
+        bank_factory(now="yesterday")
 
 
 def test_a_clock_stays_within_its_years(bank: RunningBank, bank_factory: BankFactory) -> None:

@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -110,6 +111,18 @@ def test_it_ends_with_0_when_told_and_has_printed_one_line(tmp_path: Path, numbe
         running.process.send_signal(number)
         rest, _ = running.process.communicate(timeout=PATIENCE)
         assert (running.process.returncode, rest) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_more_signals_do_not_change_the_status(tmp_path: Path, number: signal.Signals) -> None:
+    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(tmp_path / "state")]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("READY ")
+        while process.poll() is None:
+            process.send_signal(number)
+            sleep(0.002)
+    assert process.returncode == 0
 
 
 def test_the_log_promises_no_answers_at_the_end(tmp_path: Path) -> None:

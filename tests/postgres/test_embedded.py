@@ -92,7 +92,10 @@ def test_a_bank_that_was_killed_is_there_at_the_next_start_whose_server_stops_wi
     assert {person["nationalId"] for person in later} == {*(person["nationalId"] for person in people), new}
 
 
-@pytest.mark.parametrize(("begun", "number"), [("PG_VERSION", signal.SIGTERM), ("postmaster.opts", signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("begun", "number"),
+    [("PG_VERSION", signal.SIGTERM), ("postmaster.opts", signal.SIGINT), ("postmaster.opts", signal.SIGHUP)],
+)
 def test_the_server_stops_with_a_bank_that_ends_while_it_starts(folder: Path, begun: str, number: int) -> None:
     """While its folder is made, which could not be used again, and after that."""
     line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
@@ -136,7 +139,8 @@ def test_state_commands_start_the_server_in_the_state_directory(folder: Path) ->
     assert "default: intact, " in run("check", "--store", "postgresql", "--state", state)
 
 
-def test_the_server_stops_with_a_state_command_that_is_terminated(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_server_stops_with_a_state_command_that_is_terminated(folder: Path, number: int) -> None:
     with bank(folder):
         pass
     running = folder / "state" / "postgresql" / "postmaster.pid"
@@ -144,7 +148,7 @@ def test_the_server_stops_with_a_state_command_that_is_terminated(folder: Path) 
     with subprocess.Popen(line, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not running.exists() or "ready" not in running.read_text():
             assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.wait(PATIENCE) == 130
     assert not running.exists(), "the server runs on"
 

@@ -95,6 +95,7 @@ def test_repeated_flags_add_up_and_their_variables_are_split() -> None:
 
 def test_an_empty_variable_counts_as_not_set() -> None:
     assert read({}, {"BANK_EMULATOR_TLS_PORT": "", "BANK_EMULATOR_SCENARIO": ""}) == ServeSettings()
+    assert read({}, {"BANK_EMULATOR_HOST": ","}) == ServeSettings()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import current_thread, main_thread
 
+from emulator.signals import ending_signals
 from emulator.store.postgres.connection import StoreUnusable
 
 
@@ -47,7 +48,7 @@ def server(directory: Path) -> Iterator[str]:
 @contextmanager
 def _signals_listed(come: list[int]) -> Iterator[None]:
     """A `with` block in which the signals that end a process are added to `come`; the main thread handles them."""
-    numbers = (signal.SIGTERM, signal.SIGINT) if current_thread() is main_thread() else ()
+    numbers = ending_signals() if current_thread() is main_thread() else ()
     before = {number: signal.signal(number, lambda number, _: come.append(number)) for number in numbers}
     try:
         yield
