@@ -65,6 +65,14 @@ def test_no_template_carries_style_or_script_of_its_own() -> None:
         assert " on" + "click=" not in text, path.name
 
 
+def test_the_console_listens_to_every_kind_of_event_that_a_bank_publishes() -> None:
+    named = re.compile(r'publish(?:_to_all)?\((?:[\w.]+, |\s*\{\s*"type": )?"([a-z]+)"')
+    kinds = {kind for path in STATIC.parents[1].rglob("*.py") for kind in named.findall(path.read_text("utf-8"))}
+    assert len(kinds) > 15
+    listed = (STATIC / "console.js").read_text("utf-8").partition("const KINDS = [")[2].partition("]")[0]
+    assert kinds - set(re.findall('"([a-z]+)"', listed)) == set()
+
+
 PAIRS = (
     "ink/paper ink/surface soft/paper soft/surface soft/sunk soft/sand-wash soft/sea-wash soft/red-wash sea/surface "
     "sea/paper sea/sea-wash on-sea/sea on-sea/sea-deep sand/sand-wash sand/surface sand-wash/sand red/red-wash "
