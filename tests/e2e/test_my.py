@@ -15,7 +15,7 @@ from tests.unit.pages.living import straks
 
 pytestmark = pytest.mark.browser
 
-SCREENS = {"desktop": (1280, 900), "phone": (390, 844), "small": (320, 640)}
+SCREENS = {"desktop": (1280, 900), "phone": (320, 640)}
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -15,14 +15,11 @@ from selenium.webdriver.common.keys import Keys
 
 from emulator.testing import BankFactory
 from tests.e2e.browser import chromium
-from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
+from tests.e2e.clicking import button, complaints, heading, press, wait
 from tests.e2e.pages_served import ServedPages
-from tests.known_state import EVEN, KARI, STRAKS
-from tests.unit.pages.living import straks
+from tests.known_state import EVEN, KARI
 
 pytestmark = pytest.mark.browser
-
-PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 
 
 class _Tpp(BaseHTTPRequestHandler):
@@ -70,17 +67,6 @@ def sca_link(served: ServedPages, back: str, **headers: str) -> str:
     served.emulator.tpp.forget()
     answer = served.call("GET", "/v1/accounts", headers={"TPP-Redirect-URI": back, **headers})
     return str(answer["_links"]["scaRedirect"]["href"])
-
-
-def payment_link(served: ServedPages, back: str, *, person: str = KARI, **headers: str) -> tuple[str, str]:
-    served.emulator.tpp.forget()
-    answer: Any = served.call(
-        "POST",
-        STRAKS,
-        json=straks(),
-        headers={"TPP-Redirect-URI": back, "X-PSU-IDENTITY": person, "PSU-Context": "PRIVATE", **headers},
-    )
-    return answer["_links"]["scaRedirect"]["href"], answer["paymentId"]
 
 
 def type_number(browser: Chrome, number: str) -> None:
@@ -133,42 +119,6 @@ def test_an_app_address_is_followed_without_complaint(served: ServedPages, tmp_p
         assert complaints(browser) == []
 
 
-def test_a_payment_shows_what_is_approved_and_only_its_person_may(
-    served: ServedPages, browser: Chrome, tpp_site: str
-) -> None:
-    link, payment = payment_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
-    browser.get(link)
-    type_number(browser, EVEN)
-    press(browser, button(browser, "Continue"))
-    assert "code=PSU_CREDENTIALS_INVALID" in browser.current_url
-    link, payment = payment_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
-    browser.get(link)
-    assert browser.find_element(By.CSS_SELECTOR, ".people button").text.startswith("Kari Kladd requested")
-    press(browser, browser.find_element(By.CSS_SELECTOR, ".people button"))
-    press(browser, button(browser, "Continue"))
-    shown = browser.find_element(By.TAG_NAME, "main").text.replace("\u00a0", " ")
-    for expected in ("Instant transfer", "250.00 NOK", "Even Eksempel", "9990 11 00019", "Takk for sist <3"):
-        assert expected in shown
-    press(browser, button(browser, "Approve"))
-    assert "psu-id=" in browser.current_url
-    [stored] = [one for one in served.control("GET", "payments")["payments"] if one["paymentId"] == payment]
-    assert stored["transactionStatus"] != "RCVD"
-
-
-def test_a_second_tab_finds_the_page_used_up(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    link = sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
-    browser.get(link)
-    first = browser.current_window_handle
-    browser.switch_to.new_window("tab")
-    browser.get(link)
-    press(browser, button(browser, "Cancel"))
-    browser.close()
-    browser.switch_to.window(first)
-    press(browser, button(browser, "Cancel"))
-    assert heading(browser) == "This confirmation has already been used"
-    assert browser.current_url == link
-
-
 def test_everything_is_done_with_the_keyboard_alone(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
     browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"}))
     # The field has the focus, which Chromium gives it a moment after the page; Enter sends the form.
@@ -204,33 +154,6 @@ def test_the_pages_need_no_script(served: ServedPages, browser: Chrome, tpp_site
     press(browser, button(browser, "Continue"))
     press(browser, button(browser, "Approve"))
     assert "psu-id=" in browser.current_url
-
-
-def test_the_language_is_switched_on_the_page(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "nb"}))
-    press(browser, browser.find_element(By.LINK_TEXT, "English"))
-    assert heading(browser) == "Log in"
-    type_number(browser, "12")
-    press(browser, button(browser, "Continue"))
-    assert browser.find_element(By.CSS_SELECTOR, "[role=alert]").text == "A national identity number has 11 digits."
-    assert browser.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
-
-
-@pytest.mark.parametrize("app", ["true", "false"])
-def test_every_step_fits_a_phone_and_names_its_controls(
-    served: ServedPages, browser: Chrome, tpp_site: str, app: str
-) -> None:
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    browser.get(sca_link(served, f"{tpp_site}/back", **{"TPP-Redirect-Preferred": app, "PSU-Accept-Language": "en"}))
-    type_number(browser, EVEN)
-    for title in ("Log in", "How do you want to confirm?", "Who are you acting for?", "Share accounts"):
-        assert heading(browser) == title
-        assert not is_too_wide(browser)
-        assert nameless(browser) == []
-        if title != "Share accounts":
-            press(browser, button(browser, "Continue"))
-    assert button(browser, "Approve with fingerprint" if app == "false" else "Approve").is_displayed()
-    assert complaints(browser) == []
 
 
 def test_a_site_that_the_flag_names_may_show_the_pages_in_a_frame(
