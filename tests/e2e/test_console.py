@@ -130,7 +130,7 @@ def test_names_and_numbers_without_blanks_go_on_in_the_next_line(served: ServedP
     for place in [*places, "/payments", f"/payments/{payment}", "/sca", "/consents", "/scenarios"]:
         browser.get(f"{served.url}/console{place}")
         assert "W" * 70 in browser.page_source, place
-        for width in (1280, 1000, 390):
+        for width in (1000, 390):
             as_wide_as(browser, width)
             wait(browser).until(lambda window: not is_too_wide(window), f"{place} {width}")
     name = "b" * 63

@@ -42,7 +42,7 @@ def browser(window: Chrome) -> Iterator[Chrome]:
 
 @pytest.mark.parametrize("opened", [False, pytest.param(True, marks=pytest.mark.long)], ids=["content", "opened"])
 def test_a_page_fits_names_its_controls_and_draws_no_complaint(browser: Chrome, url: str, opened: bool) -> None:
-    pages = PAGES if opened else ("/docs", "/docs/reference/settings", "/docs/operations/createPayment")
+    pages = PAGES if opened else ("/docs", "/docs/reference/payment-statuses", "/docs/operations/createPayment")
     assert faults(browser, [url + page for page in pages], opened=opened) == {}
 
 
