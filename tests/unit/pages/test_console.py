@@ -104,7 +104,7 @@ def test_every_place_of_an_empty_bank_is_there() -> None:
 
 
 def test_empty_states_tell_what_to_do() -> None:
-    told = {
+    hints = {
         "": "No requests yet",
         "customers": "POST /v1/sandbox/customers",
         "payments": "POST /v1/payments/{payment-product}",
@@ -114,8 +114,8 @@ def test_empty_states_tell_what_to_do() -> None:
         "requests": "bank-emulator request GET",
     }
     with living(fixtures="empty") as emulator:
-        pages = {place: emulator.visitor().get(f"/console/{place}") for place in told}
-    assert [place for place, text in told.items() if text not in pages[place].text] == []
+        pages = {place: emulator.visitor().get(f"/console/{place}") for place in hints}
+    assert [place for place, text in hints.items() if text not in pages[place].text] == []
 
 
 @pytest.mark.parametrize(
