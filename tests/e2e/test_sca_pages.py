@@ -1,4 +1,4 @@
-"""The SCA pages in a real Chromium: the way back to the TPP, keyboard, phone, no script, no complaints."""
+"""The SCA pages in a real Chromium: the way back to the TPP, keyboard, frames, no complaints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from emulator.testing import BankFactory
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import button, complaints, heading, press, wait
 from tests.e2e.pages_served import ServedPages
-from tests.known_state import EVEN, KARI
+from tests.known_state import KARI
 
 pytestmark = pytest.mark.browser
 
@@ -55,11 +55,9 @@ def tpp_site() -> Iterator[str]:
 
 
 @pytest.fixture
-def browser(window: Chrome) -> Iterator[Chrome]:
+def browser(window: Chrome) -> Chrome:
     complaints(window)
-    yield window
-    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    window.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    return window
 
 
 def sca_link(served: ServedPages, back: str, **headers: str) -> str:
@@ -107,6 +105,7 @@ def test_the_tpp_may_send_the_customer_on_to_another_site(served: ServedPages, b
     assert complaints(browser) == []
 
 
+@pytest.mark.long
 def test_an_app_address_is_followed_without_complaint(served: ServedPages, tmp_path: Path) -> None:
     # A window of its own: Chromium waits for an app that is not there, and takes no further clicks.
     with chromium(tmp_path / "profile") as browser:
@@ -142,18 +141,6 @@ def _tab_to(browser: Chrome, selector: str) -> None:
         if browser.execute_script("return document.activeElement.matches(arguments[0])", selector):
             return
     raise AssertionError(f"the keyboard does not reach {selector}")
-
-
-def test_the_pages_need_no_script(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"}))
-    type_number(browser, EVEN)
-    press(browser, button(browser, "Continue"))
-    press(browser, button(browser, "Continue"))
-    assert heading(browser) == "Who are you acting for?"
-    press(browser, button(browser, "Continue"))
-    press(browser, button(browser, "Approve"))
-    assert "psu-id=" in browser.current_url
 
 
 def test_a_site_that_the_flag_names_may_show_the_pages_in_a_frame(
