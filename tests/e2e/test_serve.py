@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.cli import main
 from tests.e2e.process import Served, command, served
 from tests.tools import tool
 from tests.warm import Command
@@ -390,10 +391,11 @@ def test_a_log_that_nobody_reads_stops_neither_the_bank_nor_its_end(tmp_path: Pa
         assert process.wait(timeout=15) == 0
 
 
-def test_a_failure_that_nobody_reads_of_ends_the_process(bank: Served, tmp_path: Path, unread: int) -> None:
-    taken = bank.url.rpartition(":")[2]
-    line = ("serve", "--port", taken, "--state", str(tmp_path / "state"))
-    assert Command(*line, stdout=subprocess.PIPE, stderr=unread).wait(PATIENCE) == 2
+def test_a_failure_that_nobody_reads_of_ends_the_command(unread: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "LAST_SECONDS", 0.01)
+    with open(os.dup(unread), "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        assert main.run(["scenario", "check", "nowhere.yaml"]) == 2
 
 
 def test_a_proxy_whose_log_nobody_reads_goes_on(bank: Served, tmp_path: Path, unread: int) -> None:

@@ -267,6 +267,7 @@ def test_over_tls_the_cookie_is_secure() -> None:
         ("sca/xyz", "Page not found"),
         ("console", "The bank gone does not exist."),
         ("console/payments", "The bank gone does not exist."),
+        ("console/events", "The bank gone does not exist."),
         ("docs", "The bank gone does not exist."),
     ],
 )
