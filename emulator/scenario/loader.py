@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -194,11 +195,21 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
         raise ScenarioRefused(source, [Problem((), text)])
     if (other := twin(path)) is not None:
         raise ScenarioRefused(source, [Problem((), f"{other.name} has the same name; delete one of the two.")])
-    scenario = from_text(text_of(path, source), source, values)
+    text = text_of(path, source)
+    scenario = from_text(text, source, values) if values or name in own("scenarios") else _ready(text, source)
     if scenario.name != name:
         text = f"It has the name of its file, {name}, as lists show and apply it by that."
         raise scenario.origin.refused([Problem(("scenario",), text)])
     return scenario
+
+
+@lru_cache(maxsize=64)
+def _ready(text: str, source: str) -> Scenario:
+    """A ready scenario with its defaults, read once: a list of all of them blocked other requests for half a second.
+
+    One of --data is read at each use, as it may name a fixture that is gone by then.
+    """
+    return from_text(text, source)
 
 
 def listed() -> Iterator[tuple[str, Scenario | ScenarioRefused]]:

@@ -17,17 +17,14 @@ from emulator.testing import RunningBank, TestTpp
 from emulator.testing.handles import settings_for
 from tests.known_state import KARI
 
+# Thousands of examples, or none: tests/api holds the answers of all operations to their schemas, tests/hostile lies.
+pytestmark = pytest.mark.long
+
 METHODS = ("get", "put", "post", "delete")
 # What signing and the transport put in themselves.
 OWN = {"signature", "digest", "tpp-signature-certificate", "host", "content-length", "user-agent", "accept-encoding"}
 
-# Without a body only ids and dates are made up; tests/api holds the answers of all operations to their schemas, too.
-OPERATIONS = [
-    pytest.param(method, path, marks=[] if "requestBody" in item[method] else pytest.mark.long)
-    for path, item in document()["paths"].items()
-    for method in item
-    if method in METHODS
-]
+OPERATIONS = [(method, path) for path, item in document()["paths"].items() for method in item if method in METHODS]
 
 
 @pytest.fixture(scope="module")

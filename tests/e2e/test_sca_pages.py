@@ -1,4 +1,4 @@
-"""The SCA pages in a real Chromium: the way back to the TPP, keyboard, phone, no script, no complaints."""
+"""The SCA pages in a real Chromium: the way back to the TPP, keyboard, frames, no complaints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -15,14 +15,11 @@ from selenium.webdriver.common.keys import Keys
 
 from emulator.testing import BankFactory
 from tests.e2e.browser import chromium
-from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
+from tests.e2e.clicking import button, complaints, heading, press, wait
 from tests.e2e.pages_served import ServedPages
-from tests.known_state import EVEN, KARI, STRAKS
-from tests.unit.pages.living import straks
+from tests.known_state import KARI
 
 pytestmark = pytest.mark.browser
-
-PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 
 
 class _Tpp(BaseHTTPRequestHandler):
@@ -58,11 +55,9 @@ def tpp_site() -> Iterator[str]:
 
 
 @pytest.fixture
-def browser(window: Chrome) -> Iterator[Chrome]:
+def browser(window: Chrome) -> Chrome:
     complaints(window)
-    yield window
-    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    window.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    return window
 
 
 def sca_link(served: ServedPages, back: str, **headers: str) -> str:
@@ -70,17 +65,6 @@ def sca_link(served: ServedPages, back: str, **headers: str) -> str:
     served.emulator.tpp.forget()
     answer = served.call("GET", "/v1/accounts", headers={"TPP-Redirect-URI": back, **headers})
     return str(answer["_links"]["scaRedirect"]["href"])
-
-
-def payment_link(served: ServedPages, back: str, *, person: str = KARI, **headers: str) -> tuple[str, str]:
-    served.emulator.tpp.forget()
-    answer: Any = served.call(
-        "POST",
-        STRAKS,
-        json=straks(),
-        headers={"TPP-Redirect-URI": back, "X-PSU-IDENTITY": person, "PSU-Context": "PRIVATE", **headers},
-    )
-    return answer["_links"]["scaRedirect"]["href"], answer["paymentId"]
 
 
 def type_number(browser: Chrome, number: str) -> None:
@@ -121,6 +105,7 @@ def test_the_tpp_may_send_the_customer_on_to_another_site(served: ServedPages, b
     assert complaints(browser) == []
 
 
+@pytest.mark.long
 def test_an_app_address_is_followed_without_complaint(served: ServedPages, tmp_path: Path) -> None:
     # A window of its own: Chromium waits for an app that is not there, and takes no further clicks.
     with chromium(tmp_path / "profile") as browser:
@@ -131,42 +116,6 @@ def test_an_app_address_is_followed_without_complaint(served: ServedPages, tmp_p
         wait(browser).until(lambda _: served.control("GET", f"sca/{token}")["status"] == "failed")
         assert served.control("GET", f"sca/{token}")["redirect"].startswith("tppapp://done/x?status=401")
         assert complaints(browser) == []
-
-
-def test_a_payment_shows_what_is_approved_and_only_its_person_may(
-    served: ServedPages, browser: Chrome, tpp_site: str
-) -> None:
-    link, payment = payment_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
-    browser.get(link)
-    type_number(browser, EVEN)
-    press(browser, button(browser, "Continue"))
-    assert "code=PSU_CREDENTIALS_INVALID" in browser.current_url
-    link, payment = payment_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
-    browser.get(link)
-    assert browser.find_element(By.CSS_SELECTOR, ".people button").text.startswith("Kari Kladd requested")
-    press(browser, browser.find_element(By.CSS_SELECTOR, ".people button"))
-    press(browser, button(browser, "Continue"))
-    shown = browser.find_element(By.TAG_NAME, "main").text.replace("\u00a0", " ")
-    for expected in ("Instant transfer", "250.00 NOK", "Even Eksempel", "9990 11 00019", "Takk for sist <3"):
-        assert expected in shown
-    press(browser, button(browser, "Approve"))
-    assert "psu-id=" in browser.current_url
-    [stored] = [one for one in served.control("GET", "payments")["payments"] if one["paymentId"] == payment]
-    assert stored["transactionStatus"] != "RCVD"
-
-
-def test_a_second_tab_finds_the_page_used_up(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    link = sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
-    browser.get(link)
-    first = browser.current_window_handle
-    browser.switch_to.new_window("tab")
-    browser.get(link)
-    press(browser, button(browser, "Cancel"))
-    browser.close()
-    browser.switch_to.window(first)
-    press(browser, button(browser, "Cancel"))
-    assert heading(browser) == "This confirmation has already been used"
-    assert browser.current_url == link
 
 
 def test_everything_is_done_with_the_keyboard_alone(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
@@ -192,45 +141,6 @@ def _tab_to(browser: Chrome, selector: str) -> None:
         if browser.execute_script("return document.activeElement.matches(arguments[0])", selector):
             return
     raise AssertionError(f"the keyboard does not reach {selector}")
-
-
-def test_the_pages_need_no_script(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"}))
-    type_number(browser, EVEN)
-    press(browser, button(browser, "Continue"))
-    press(browser, button(browser, "Continue"))
-    assert heading(browser) == "Who are you acting for?"
-    press(browser, button(browser, "Continue"))
-    press(browser, button(browser, "Approve"))
-    assert "psu-id=" in browser.current_url
-
-
-def test_the_language_is_switched_on_the_page(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "nb"}))
-    press(browser, browser.find_element(By.LINK_TEXT, "English"))
-    assert heading(browser) == "Log in"
-    type_number(browser, "12")
-    press(browser, button(browser, "Continue"))
-    assert browser.find_element(By.CSS_SELECTOR, "[role=alert]").text == "A national identity number has 11 digits."
-    assert browser.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
-
-
-@pytest.mark.parametrize("app", ["true", "false"])
-def test_every_step_fits_a_phone_and_names_its_controls(
-    served: ServedPages, browser: Chrome, tpp_site: str, app: str
-) -> None:
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    browser.get(sca_link(served, f"{tpp_site}/back", **{"TPP-Redirect-Preferred": app, "PSU-Accept-Language": "en"}))
-    type_number(browser, EVEN)
-    for title in ("Log in", "How do you want to confirm?", "Who are you acting for?", "Share accounts"):
-        assert heading(browser) == title
-        assert not is_too_wide(browser)
-        assert nameless(browser) == []
-        if title != "Share accounts":
-            press(browser, button(browser, "Continue"))
-    assert button(browser, "Approve with fingerprint" if app == "false" else "Approve").is_displayed()
-    assert complaints(browser) == []
 
 
 def test_a_site_that_the_flag_names_may_show_the_pages_in_a_frame(

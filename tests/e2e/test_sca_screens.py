@@ -13,7 +13,7 @@ from emulator.bank.customers import sessions
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from tests.e2e.clicking import cut_off, findings, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
-from tests.known_state import KARI, STRAKS
+from tests.known_state import EVEN, KARI, STRAKS
 from tests.unit.pages.living import straks
 
 pytestmark = pytest.mark.browser
@@ -108,8 +108,9 @@ def test_nothing_that_is_approved_is_out_of_sight(
 
 
 def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Chrome, styles: set[str]) -> None:
-    browser.get(body_of(served, "GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
-    for _ in ("identity", "method"):
+    served.emulator.tpp.forget()
+    browser.get(served.call("GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
+    for step in ("identity", "method", "context"):
         for width in WIDTHS:
             as_wide_as(browser, width)
             # the strip of customers is moved sideways on a telephone
@@ -117,9 +118,11 @@ def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Ch
             languages, content = browser.execute_script(EDGES)
             assert languages <= content + 0.5, width
         assert findings(browser, styles=styles) == []
-        if browser.find_elements(By.ID, "nationalId"):
-            browser.find_element(By.ID, "nationalId").send_keys(KARI)
+        if step == "identity":
+            browser.find_element(By.ID, "nationalId").send_keys(EVEN)
+        if step != "context":
             press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
+    assert browser.find_elements(By.NAME, "acting")
 
 
 def test_the_customers_of_the_sandbox_leave_the_form_in_sight(served: ServedPages, browser: Chrome) -> None:

@@ -55,7 +55,7 @@ def own(screen: Screen, *, checked: bool = False) -> Response:
 
 
 def _editor(screen: Screen, text: str, *, name: str = "", checked: bool = False) -> Response:
-    ready = next((line for line in screen.every("scenarios") if line["name"] == name), None)
+    ready = next((line for line in screen.every("scenarios") if line["name"] == name), None) if name else None
     return screen.page(
         "scenario",
         text=text,

@@ -267,6 +267,7 @@ def test_over_tls_the_cookie_is_secure() -> None:
         ("sca/xyz", "Page not found"),
         ("console", "The bank gone does not exist."),
         ("console/payments", "The bank gone does not exist."),
+        ("console/events", "The bank gone does not exist."),
         ("docs", "The bank gone does not exist."),
     ],
 )
@@ -302,16 +303,15 @@ def test_the_bare_address_leads_to_the_console_below_the_public_address(
     assert (answer.status, dict(answer.headers)["Location"]) == (303, console)
 
 
-@pytest.mark.parametrize("place", ["console", "docs/operations"])
-@pytest.mark.parametrize("prefix", ["", "/banks/second"])
-def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(
-    emulator: Living, place: str, prefix: str
-) -> None:
+def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(emulator: Living) -> None:
     emulator.registry.make("second")
-    target, base = f"{prefix}/{place}", "https://bank.example/some/prefix"
-    answer = emulator.application.handle(Request("GET", target, (("Host", "bank.example"),), base=base))
-    assert isinstance(answer, Response)
-    assert f"The bank answers at <code>{base}{prefix}</code>" in answer.body.decode()
+    base = "https://bank.example/some/prefix"
+    for prefix in ("", "/banks/second"):
+        for place in ("console", "docs/operations"):
+            asked = Request("GET", f"{prefix}/{place}", (("Host", "bank.example"),), base=base)
+            answer = emulator.application.handle(asked)
+            assert isinstance(answer, Response)
+            assert f"The bank answers at <code>{base}{prefix}</code>" in answer.body.decode(), asked.target
 
 
 def test_the_command_that_the_console_gives_is_taken_by_a_bank_with_a_token(guarded: Living) -> None:

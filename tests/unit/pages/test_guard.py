@@ -144,6 +144,7 @@ def test_no_page_may_be_kept_framed_sniffed_or_told_on(bank: Bank, visitor: Visi
             policy = answer.headers["content-security-policy"]
             assert "default-src 'none'" in policy
             assert "frame-ancestors 'none'" in policy
+            assert "form-action" not in policy  # Chromium would not follow a redirect to the TPP, or to its app
             assert "unsafe" not in policy
 
 

@@ -357,6 +357,7 @@ def test_language_is_the_chosen_one_else_the_customers_else_the_browsers(
 
 def test_a_language_chosen_on_the_page_stays_through_the_steps(bank: Bank, visitor: Visitor) -> None:
     token = open_access(bank)
+    assert f'href="/sca/{token}?lang=en"' in visitor.get(f"/sca/{token}").source
     page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}?lang=en"), nationalId=KARI))
     assert "How do you want to confirm?" in page.text
 

@@ -55,14 +55,23 @@ def test_no_file_asks_anything_from_elsewhere() -> None:
             assert word not in text.replace("('http://')", "").replace("('https://')", ""), (path.name, word)
 
 
-def test_no_template_carries_style_or_script_of_its_own() -> None:
+def test_only_the_console_has_a_script_and_no_template_carries_style_or_script_of_its_own() -> None:
     for path in (STATIC.parent / "templates").rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert " style=" not in text, path.name
         assert "<style" not in text, path.name
         assert "<script>" not in text, path.name
+        assert "<script" not in text or path.parent.name == "console", path.name
         assert "|safe" not in text, path.name
         assert " on" + "click=" not in text, path.name
+
+
+def test_the_console_listens_to_every_kind_of_event_that_a_bank_publishes() -> None:
+    named = re.compile(r'publish(?:_to_all)?\((?:[\w.]+, |\s*\{\s*"type": )?"([a-z]+)"')
+    kinds = {kind for path in STATIC.parents[1].rglob("*.py") for kind in named.findall(path.read_text("utf-8"))}
+    assert len(kinds) > 15
+    listed = (STATIC / "console.js").read_text("utf-8").partition("const KINDS = [")[2].partition("]")[0]
+    assert kinds - set(re.findall('"([a-z]+)"', listed)) == set()
 
 
 PAIRS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -35,25 +36,15 @@ class PageForm:
         return [(f.name, f.value) for f in self.fields if f.kind not in ("radio", "checkbox") or f.checked]
 
 
-class Page(HTMLParser):
+class _Reader(HTMLParser):
     """The forms and the text of a page."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, source: str) -> None:
         super().__init__()
-        self.response = response
         self.forms: list[PageForm] = []
         self.text = ""
         self._unset = False
-        self.source = response.body.decode(errors="replace")
-        self.feed(self.source)
-
-    @property
-    def status(self) -> int:
-        return self.response.status
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {name.lower(): value for name, value in self.response.headers}
+        self.feed(source)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
@@ -71,6 +62,28 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+class Page:
+    """An answer as a page, which is taken apart when a test asks for its forms or its text: most of them do not."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers}
+        self.source = response.body.decode(errors="replace")
+
+    @cached_property
+    def _read(self) -> _Reader:
+        return _Reader(self.source)
+
+    @property
+    def forms(self) -> list[PageForm]:
+        return self._read.forms
+
+    @property
+    def text(self) -> str:
+        return self._read.text
 
 
 class Visitor:
