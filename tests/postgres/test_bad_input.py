@@ -274,9 +274,8 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("store", ["postgresql://127.0.0.1/db", "postgresql"])
-def test_without_the_extra_one_line_names_it(tmp_path: Path, store: str) -> None:
-    status, help_text = serve(tmp_path, "--store", store, program=("-c", WITHOUT))
+def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
+    status, help_text = serve(tmp_path, "--store", "postgresql://127.0.0.1/db", program=("-c", WITHOUT))
     assert (status, help_text) == (2, "pip install 'bank-emulator[postgresql]'")
 
 
