@@ -164,7 +164,8 @@ def test_a_hook_that_is_none_is_one_line(answer: bytes | None, line: str) -> Non
 
     with ThreadingTCPServer(("127.0.0.1", 0), Hook) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        ended = explore("--hook", f"http://127.0.0.1:{server.server_address[1]}/run", "--timeout", "0.3")
+        patience = "0.3" if answer is None else "20"
+        ended = explore("--hook", f"http://127.0.0.1:{server.server_address[1]}/run", "--timeout", patience)
         server.shutdown()
     assert ended.returncode == 2
     assert line in ended.stderr
