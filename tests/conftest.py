@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 
 # The same examples every time, however slow the machine; `.ci/run long` draws many others.
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=15)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=10)
 settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 

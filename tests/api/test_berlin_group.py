@@ -177,6 +177,6 @@ def test_the_manual_names_each_header_that_the_bank_ignores(name: str) -> None:
     assert f"`{name}`" in manual.pages()[PAGE].text
 
 
-@pytest.mark.parametrize("member", sorted(further() | {member for _, member in BOTH.union(*ONE.values())}))
-def test_the_manual_names_each_difference(member: str) -> None:
-    assert re.search(rf"`{member}`", manual.pages()[PAGE].text)
+def test_the_manual_names_each_difference() -> None:
+    differences = further() | {member for _, member in BOTH.union(*ONE.values())}
+    assert {member for member in differences if not re.search(rf"`{member}`", manual.pages()[PAGE].text)} == set()

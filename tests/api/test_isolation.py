@@ -112,23 +112,17 @@ def estate(service: BankService, tpp: DeskClient) -> Estate:
     return Estate(service, tpp.log_in(KARI))
 
 
-# A person's accounts are its own at every TPP, so only another person's are strange there.
-CASES = [
-    pytest.param(row, who, id=f"{row.id} {what}")
-    for row in ROWS
-    for who, what in ((EVEN, "another person"), (KARI, "the same person"))
-    if not (who == KARI and "{id}" in row.path)
-]
-
-
-@pytest.mark.parametrize(("row", "who"), CASES)
+@pytest.mark.parametrize("who", [EVEN, KARI])
 def test_what_is_another_tpps_is_as_if_it_were_not(
-    service: BankService, authority: CertificateAuthority, estate: Estate, row: Operation, who: str
+    service: BankService, authority: CertificateAuthority, estate: Estate, who: str
 ) -> None:
+    """A person's accounts are its own at every TPP, so only another person's are strange there."""
     authority.find("stranger") or authority.issue("stranger")
     stranger = DeskClient(service, authority, name="stranger")
     stranger.log_in(who, **({"context": "PRIVATE"} if who == EVEN else {}))
-    for address in estate.addresses(row):
+    rows = [row for row in ROWS if not (who == KARI and "{id}" in row.path)]
+    cases = [(row, address) for row in rows for address in estate.addresses(row)]
+    for row, address in cases:
         names = set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}|PSD[A-Z]{2}-[\w-]+", address))
         nowhere = address
         for name in names:
@@ -136,8 +130,8 @@ def test_what_is_another_tpps_is_as_if_it_were_not(
         assert nowhere != address
         theirs = stranger.request(row.method, address, json=_body(row))
         nobodys = stranger.request(row.method, nowhere, json=_body(row))
-        assert theirs.status in (401, 403, 404)
-        assert _essence(theirs, *names) == _essence(nobodys, NOBODYS)
+        assert theirs.status in (401, 403, 404), row.id
+        assert _essence(theirs, *names) == _essence(nobodys, NOBODYS), row.id
 
 
 PARTS = [pytest.param(row, id=row.id) for row in ROWS if row.path.endswith("{authorisationId}")]

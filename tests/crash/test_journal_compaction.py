@@ -162,11 +162,10 @@ def close_as_at_a_kill(place: Path) -> None:
                 os.close(file)
 
 
-@pytest.mark.parametrize("durability", ["process", "power"])
-def test_a_kill_at_each_system_call_loses_nothing_acknowledged(tmp_path: Path, durability: Durability) -> None:
+def test_a_kill_at_each_system_call_loses_nothing_acknowledged(tmp_path: Path) -> None:
     def check(place: Path, number: int) -> bool:
         disk = TroubledDisk()
-        history = started(place / "bank", disk, durability)
+        history = started(place / "bank", disk, "process")
         disk.trouble = at_call(number, Crash(), once=False)
         try:
             work(history)
@@ -193,8 +192,7 @@ def test_a_kill_at_each_system_call_loses_nothing_acknowledged(tmp_path: Path, d
     assert at_each_call(tmp_path, check) > 25
 
 
-@pytest.mark.parametrize("names_survive", [False, True])
-def test_a_power_cut_at_each_system_call_loses_nothing_that_was_synced(tmp_path: Path, names_survive: bool) -> None:
+def test_a_power_cut_at_each_system_call_loses_nothing_that_was_synced(tmp_path: Path) -> None:
     def check(place: Path, number: int) -> bool:
         disk = LosingDisk()
         history = started(place / "bank", disk, "power")
@@ -205,20 +203,20 @@ def test_a_power_cut_at_each_system_call_loses_nothing_that_was_synced(tmp_path:
             pass
         else:
             return False
-        left = disk.after_power_cut(place / "left", names_survive=names_survive)
-        again = open_store(left, KINDS, "power")
-        assert again.sequence >= history.synced
-        if again.sequence in history.states:
-            assert again.dump() == history.states[again.sequence]
-        again.close()
-        assert verify(left, KINDS).sound
+        for names_survive in (False, True):
+            left = disk.after_power_cut(place / f"left-{names_survive}", names_survive=names_survive)
+            again = open_store(left, KINDS, "power")
+            assert again.sequence >= history.synced
+            if again.sequence in history.states:
+                assert again.dump() == history.states[again.sequence]
+            again.close()
+            assert verify(left, KINDS).sound
         return True
 
     assert at_each_call(tmp_path, check) > 25
 
 
-@pytest.mark.parametrize("durability", ["process", "power"])
-@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize(("durability", "once"), [("process", True), ("power", False)])
 def test_a_failing_call_anywhere_leaves_the_store_true(tmp_path: Path, durability: Durability, once: bool) -> None:
     """Every call that fails: what was acknowledged stays, what was refused leaves no trace, memory equals disk."""
 

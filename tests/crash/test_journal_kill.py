@@ -51,7 +51,7 @@ while True:
 def test_every_acknowledged_change_is_found_after_a_kill(tmp_path: Path, durability: str) -> None:
     directory = tmp_path / "bank"
     draw = random.Random(durability)
-    for _ in range(6):
+    for _ in range(3):
         with subprocess.Popen(
             [sys.executable, "-c", WRITER, directory, durability], stdout=subprocess.PIPE, text=True
         ) as writer:

@@ -118,7 +118,7 @@ def killed(state: Path, receiver: Receiver, dice: random.Random) -> None:
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.long)])
 def test_kills_lose_no_notification_invent_none_and_keep_their_order(tmp_path: Path, kills: int) -> None:
     dice, receiver = random.Random(kills), Receiver()
     for _ in range(kills):

@@ -18,7 +18,6 @@ from emulator import assemble
 from emulator.api.messages import Request
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
-from emulator.store.postgres import layout
 from emulator.store.postgres.connection import unusable
 from tests.postgres.cluster import Node, ask, control, eventually
 from tests.postgres.process import HEADERS, Process
@@ -115,7 +114,8 @@ def test_a_limit_of_connections_that_is_reached(tmp_path: Path, postgresql: Post
     assert text.endswith("raise the limit of connections, or end others")
 
 
-def test_a_server_that_takes_no_writes(tmp_path: Path, postgresql: PostgreSQL) -> None:
+@pytest.mark.long
+def test_a_standby_takes_no_writes(tmp_path: Path, postgresql: PostgreSQL) -> None:
     with own_folder() as folder, own_folder() as other:
         primary = PostgreSQL.create(folder)
         url = primary.database()
@@ -129,6 +129,13 @@ def test_a_server_that_takes_no_writes(tmp_path: Path, postgresql: PostgreSQL) -
         finally:
             primary.crash()
             copy.crash()
+
+
+def test_a_server_that_takes_no_writes(tmp_path: Path, postgresql: PostgreSQL, store_url: str) -> None:
+    with no_writes(postgresql, name_of(store_url)):
+        text = refusal(tmp_path, store_url)
+    assert "read-only" in text
+    assert text.endswith("name the primary, a server that takes writes")
 
 
 def test_a_user_without_rights(tmp_path: Path, guest: str, tables: psycopg.Connection, store_url: str) -> None:
@@ -228,8 +235,6 @@ def test_the_command_ends_with_one_line_and_its_status(
     assert serve(tmp_path, "--store", wrong) == (2, "check user and password")
     tables.execute("UPDATE bank_emulator.layout SET version = 99")
     assert serve(tmp_path, "--store", store_url) == (3, "use the version that wrote them, or later")
-    tables.execute(f"UPDATE bank_emulator.layout SET version = {layout.VERSION}; DELETE FROM bank_emulator.change")
-    assert serve(tmp_path, "--store", store_url) == (3, "restore the tables from a backup of PostgreSQL")
 
 
 def serve(folder: Path, *arguments: str, program: tuple[str, ...] = ()) -> tuple[int, str]:
@@ -274,9 +279,8 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("store", ["postgresql://127.0.0.1/db", "postgresql"])
-def test_without_the_extra_one_line_names_it(tmp_path: Path, store: str) -> None:
-    status, help_text = serve(tmp_path, "--store", store, program=("-c", WITHOUT))
+def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
+    status, help_text = serve(tmp_path, "--store", "postgresql://127.0.0.1/db", program=("-c", WITHOUT))
     assert (status, help_text) == (2, "pip install 'bank-emulator[postgresql]'")
 
 

@@ -32,6 +32,7 @@ PLANTED: dict[str, tuple[tuple[str, ...], float, int, frozenset[Kind]]] = {
 ATTEMPTS = 4  # the moment at which a process is stopped decides whether a planted fault shows
 
 
+@pytest.mark.long
 def test_a_payment_is_there_for_every_process_as_soon_as_one_has_said_so(tmp_path: Path, store_url: str) -> None:
     """With 10 ms on the way to PostgreSQL, and readers at each process meanwhile."""
     with cluster(tmp_path, store_url) as running:

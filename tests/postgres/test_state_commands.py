@@ -105,8 +105,9 @@ def test_a_store_that_processes_use_is_not_replaced(
         assert run(["state", "copy", str(tmp_path / "first"), store_url, "--store-schema", "elsewhere"]) == 0
         assert bank.stop() == 0
     assert run(copy) == 0
-    with served(tmp_path / "new", "--store", url) as bank:
-        assert holding(bank.url)["banks"] == ["default", "other"]
+    capsys.readouterr()
+    assert run(["state", "check", "--store", url]) == 0
+    assert "other: intact, " in capsys.readouterr().out
 
 
 def test_there_is_one_line_for_what_cannot_be_copied_or_checked(

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -104,50 +103,33 @@ def test_the_tests_that_coverage_leaves_out_are_there() -> None:
         assert not name or name in (ROOT / path).read_text(), line
 
 
-@dataclass(frozen=True)
-class Module:
-    """What these tests ask of a module, which is parsed once for all of them."""
-
-    classes: list[str]
-    asked: list[tuple[str, str]]  # `"x" in mapping`: the name and the mapping
-    variables: set[str]  # of functions
-
-
 @cache
-def modules(folder: str, some: str = "") -> dict[str, Module]:
-    """The modules of a folder, by path; only those with a line that fits the pattern `some`."""
-    texts = {path: path.read_text() for path in sorted((ROOT / folder).rglob("*.py"))}
-    return {
-        path.relative_to(ROOT).as_posix(): looked_at(ast.parse(text))
-        for path, text in texts.items()
-        if re.search(some, text, re.MULTILINE)
-    }
+def texts(folder: str) -> dict[str, str]:
+    """The modules of a folder, by path."""
+    return {path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted((ROOT / folder).rglob("*.py"))}
 
 
-def looked_at(tree: ast.Module) -> Module:
-    module = Module([], [], set())
+def variables(tree: ast.Module) -> set[str]:
+    """The names that functions of a module bind, and their own."""
+    names = set()
     waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
     while waiting:
         node, inside = waiting.pop()
         match node:
-            case ast.ClassDef(name=name):
-                module.classes.append(name.lstrip("_"))
-            case ast.Compare(ast.Constant(str() as name), [ast.In() | ast.NotIn()], [mapping]):
-                module.asked.append((name, ast.unparse(mapping)))
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if inside:
-                module.variables.add(name)
+                names.add(name)
         if isinstance(node, FUNCTIONS):
             inside = True
             if isinstance(node, ast.FunctionDef):
-                module.variables.add(node.name)
+                names.add(node.name)
         waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
-    return module
+    return names
 
 
 def test_a_class_name_means_one_thing() -> None:
     places, shapes = defaultdict(list), set()
-    for path, parsed in modules("emulator").items():
-        module, names = path.removeprefix("emulator/"), parsed.classes
+    for path, text in texts("emulator").items():
+        module, names = path.removeprefix("emulator/"), re.findall(r"^ *class _?(\w+)[(:]", text, re.MULTILINE)
         if module.startswith(SHAPES):
             shapes.update(names)
         else:
@@ -190,19 +172,19 @@ def test_a_member_that_the_bank_asks_for_is_declared() -> None:
     }
     unknown = [
         f"{path}: {name}"
-        for path, module in modules("emulator").items()
-        if path.startswith(("emulator/bank/", "emulator/api/operations/"))
-        for name, mapping in module.asked
-        if re.fullmatch("[a-z]+[A-Za-z]*", name) and mapping not in OTHER_MAPPINGS and name not in declared
+        for folder in ("emulator/bank", "emulator/api/operations")
+        for path, text in texts(folder).items()
+        for name, mapping in re.findall(r'"([a-z]+[A-Za-z]*)" (?:not )?in ([\w.]+)', text)
+        if mapping not in OTHER_MAPPINGS and name not in declared
     ]
     assert unknown == []
 
 
 def test_a_variable_says_what_it_holds() -> None:
     """Names such as `found` say only that something was."""
-    bound = rf"\b({'|'.join(VAGUE)})(: .+)?(, \w+)*(\(| = | in |, |\))"  # much faster than to parse all tests
-    both = {**modules("emulator"), **modules("tests", bound)}
-    assert {path: vague for path, module in both.items() if (vague := module.variables & VAGUE)} == {}
+    bound = re.compile(rf"\b({'|'.join(VAGUE)})(: .+)?(, \w+)*(\(| = | in |, |\))")  # much faster than to parse all
+    some = {path: ast.parse(text) for path, text in (texts("emulator") | texts("tests")).items() if bound.search(text)}
+    assert {path: vague for path, tree in some.items() if (vague := variables(tree) & VAGUE)} == {}
 
 
 HELP = """

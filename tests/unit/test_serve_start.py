@@ -82,7 +82,6 @@ main()
     "command, number, status",
     [
         ("serve", "SIGTERM", 0),
-        ("serve", "SIGINT", 0),
         ("people", "SIGTERM", -signal.SIGTERM),
         ("people", "SIGINT", 130),
     ],
@@ -107,9 +106,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
-def test_told_to_end_in_a_callback_of_an_import_it_leaves_too(number: str) -> None:
-    command = [sys.executable, "-c", TOLD_IN_A_CALLBACK, "serve", "--port", "none", number]
+def test_told_to_end_in_a_callback_of_an_import_it_leaves_too() -> None:
+    command = [sys.executable, "-c", TOLD_IN_A_CALLBACK, "serve", "--port", "none", "SIGINT"]
     done = subprocess.run(command, capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

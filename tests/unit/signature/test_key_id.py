@@ -320,7 +320,7 @@ def test_no_text_breaks_the_comparison(text: str, lenient: bool) -> None:
         assert read_name(text, lists=True).rdns is not None
 
 
-@pytest.mark.parametrize("value", ["a" * 1_000_000, "\\," * 500_000], ids=["plain", "escaped"])
+@pytest.mark.parametrize("value", ["a" * 300_000, "\\," * 150_000], ids=["plain", "escaped"])
 def test_a_very_long_value_is_read_without_delay(value: str) -> None:
     """Quadratic work would take minutes."""
     (((_, read),),) = read_name(f"CN={value}").rdns
