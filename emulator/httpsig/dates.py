@@ -60,10 +60,11 @@ def usual_date(text: str) -> float | None:
 
 def _parse(text: str) -> tuple[float, str | None] | str:
     """The result, or the reason why the text is not a date."""
-    found = next(((match, note) for form, note in _FORMS if (match := form.fullmatch(text))), None)
-    if found is None:
+    readable = next(((match, note) for form, note in _FORMS if (match := form.fullmatch(text))), None)
+    if readable is None:
         return "it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`"
-    parts, note = found[0].groupdict(), found[1]
+    match, note = readable
+    parts = match.groupdict()
     zone, offset = parts.get("zone", "GMT"), timedelta(0)
     if zone != "GMT":
         note = "Date: a numeric zone in place of GMT"

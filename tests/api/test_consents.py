@@ -84,11 +84,11 @@ def test_an_account_that_another_customer_has_got_is_not_in_the_consent(
     """For the TPP, and on the customer's own page, which would show it with the reads of the new owner."""
     give(service, tpp, asked, accounts=[MAIN, "NO6399901000022"])
     shown = ok(tpp.get(f"/v1/consents/{asked['consentId']}"))["access"]["accounts"]
-    moved, kept = desk.get(f"/people/{KARI}")["consents"][0]["accounts"]
+    moved, remaining = desk.get(f"/people/{KARI}")["consents"][0]["accounts"]
     path = f"/v1/sandbox/accounts/{moved}"
     ok(tpp.put(path, json={**ok(tpp.get(path)), "customerNumber": EVEN}))
     assert ok(tpp.get(f"/v1/consents/{asked['consentId']}"))["access"]["accounts"] == shown[1:]
-    assert desk.get(f"/people/{KARI}")["consents"][0]["accounts"] == [kept]
+    assert desk.get(f"/people/{KARI}")["consents"][0]["accounts"] == [remaining]
 
 
 def test_the_customer_and_the_tpp_may_end_it_and_it_is_said_who_did(
