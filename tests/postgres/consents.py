@@ -98,15 +98,16 @@ class ConsentOwner(Owner[Access]):
             return [(Access(late), (200, None))]
         status = state.status(kind[1])
         if word == "status":
-            return [(state, (200, "expired" if status == "late" else status))]
+            return [(state, (200, "expired" if status in ("late", "timedOut") else status))]
         if word == "delete":
-            ends = {"valid": "terminatedByTpp", "received": "rejected", "late": "rejected"}
+            ends = {"valid": "terminatedByTpp", "received": "rejected"}
             return [(state.become(kind[1], ends.get(status, status)), (204, None))]
         if word == "revoke":
-            if status in ("received", "rejected", "late"):
+            if status in ("received", "rejected", "late", "timedOut"):
                 return [(state, (404, None))]
             return [(state.become(kind[1], "revokedByPsu" if status == "valid" else status), (200, None))]
         if status not in ("received", "late"):
             return [(state, (409, None))]
-        granted = word == "approve" and status == "received"
-        return [(state.become(kind[1], "valid" if granted else "rejected"), (200, None))]
+        if status == "late":
+            return [(state.become(kind[1], "timedOut"), (200, None))]
+        return [(state.become(kind[1], "valid" if word == "approve" else "rejected"), (200, None))]
