@@ -14,13 +14,22 @@ def authority() -> CertificateAuthority:
 
 
 @pytest.fixture(scope="session")
-def credentials(authority: CertificateAuthority) -> Credentials:
-    return authority.issue("signer", organization_identifier="PSDNO-SBX-1")
+def issued(authority: CertificateAuthority) -> tuple[Credentials, Credentials]:
+    """Both at once, so that their keys differ (see `tests.keys`)."""
+    return (
+        authority.issue("signer", organization_identifier="PSDNO-SBX-1"),
+        authority.issue("special", flaw="special-characters"),
+    )
 
 
 @pytest.fixture(scope="session")
-def special(authority: CertificateAuthority) -> Credentials:
-    return authority.issue("special", flaw="special-characters")
+def credentials(issued: tuple[Credentials, Credentials]) -> Credentials:
+    return issued[0]
+
+
+@pytest.fixture(scope="session")
+def special(issued: tuple[Credentials, Credentials]) -> Credentials:
+    return issued[1]
 
 
 @pytest.fixture
