@@ -177,8 +177,9 @@ def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers
     if "fee" in payment:
         shown["transactionFees"] = {"amount": payment["fee"], "currency": payment["currency"]}
         shown["transactionFeeIndicator"] = True
-    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
-    name = payment.get("debtorName") or (accounts.holder(bank, debtor) if debtor is not None else None)
+    name = payment.get("debtorName")
+    if name is None and (debtor := bank.documents.get(ACCOUNT, payment["debtorAccountId"])) is not None:
+        name = accounts.holder(bank, debtor)
     if name is not None:
         shown["debtorName"] = name
     if "payeeVerification" in payment:
