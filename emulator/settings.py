@@ -27,6 +27,7 @@ from emulator.bank.notification_targets import Host, MalformedAddress, allowed_h
 PREFIX = "BANK_EMULATOR_"
 EMBEDDED = "postgresql"  # --store with this word starts an embedded server
 SCHEMA = "bank_emulator"
+OF_A_STORE = ("store-schema", "store-connections", "advertise")  # flags that mean nothing without --store
 KEYSTORE_PASSWORD = "bank-emulator"  # of keystore.p12 of a TPP, unless somebody chooses another one
 _SEARCH_PATH = re.compile(r'search_path=\s*"?([a-z_][a-z0-9_]{0,62})"?(?=[\s,]|$)')
 
@@ -342,8 +343,9 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
             raise ConfigurationError(f"{source} {error}") from None
         if parsed:  # a variable of commas alone is empty
             values_given[known.member] = parsed if known.repeatable else parsed[0]
-    if flags.get("store_schema") is not None and "store" not in values_given:
-        raise ConfigurationError("--store-schema requires --store: a state directory has no schemas")
+    for known in FLAGS:
+        if known.name in OF_A_STORE and flags.get(known.member) is not None and "store" not in values_given:
+            raise ConfigurationError(f"--{known.name} requires --store")
     return ServeSettings(**values_given)
 
 

@@ -71,11 +71,14 @@ def test_a_consent_that_was_not_given_in_time_stays_expired(
         advance(service, days=2)
     before = ok(tpp.get(f"/v1/consents/{asked['consentId']}"))
     assert before["consentStatus"] == "expired"
+    controlled = desk.get("/sca")["sca"]
+    assert [sca["status"] for sca in controlled] == ["expired"]
     if end == "opened":
         assert approve(service, asked["_links"]["scaRedirect"]["href"], national_id=KARI)["code"] == "SCA_EXPIRED"
     elif end == "given back":
         ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
     assert ok(tpp.get(f"/v1/consents/{asked['consentId']}")) == before
+    assert [sca["status"] for sca in desk.get("/sca")["sca"]] == ["expired"]
 
 
 def test_an_account_that_another_customer_has_got_is_not_in_the_consent(

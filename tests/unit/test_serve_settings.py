@@ -171,8 +171,15 @@ def test_a_search_path_that_names_no_plain_schema_is_refused() -> None:
         read({"store": "postgresql://bank@host/sandbox?options=-csearch_path%3D%22Other one%22"}, {})
 
 
-def test_a_schema_without_a_store_is_refused_as_a_flag_and_no_matter_as_a_variable() -> None:
-    with pytest.raises(ConfigurationError, match="--store-schema requires --store"):
-        read({"store_schema": "shop"}, {})
-    assert read({"store_schema": "shop"}, {"BANK_EMULATOR_STORE": "postgresql://db/bank"}).store_schema == "shop"
-    assert read({}, {"BANK_EMULATOR_STORE_SCHEMA": "shop"}).store is None
+@pytest.mark.parametrize(
+    ("flag", "value"), [("store-schema", "shop"), ("store-connections", "4"), ("advertise", "10.0.0.7:9000")]
+)
+def test_what_is_about_a_store_is_refused_without_one_as_a_flag_and_no_matter_as_a_variable(
+    flag: str, value: str
+) -> None:
+    member = flag.replace("-", "_")
+    with pytest.raises(ConfigurationError, match=f"--{flag} requires --store"):
+        read({member: value}, {})
+    both = read({member: value}, {"BANK_EMULATOR_STORE": "postgresql://db/bank"})
+    assert str(getattr(both, member)) == value
+    assert read({}, {f"BANK_EMULATOR_{member.upper()}": value}).store is None

@@ -94,12 +94,13 @@ LOOKED_AT = 1000  # the most open SCAs that are examined, so that a page with ma
 
 def view(bank: Bank, sca: Sca) -> dict[str, Any]:
     """An SCA as the control interface and the console show it."""
+    late = "timedOut" in sca or (machine.is_open(sca) and machine.is_late(bank, sca))
     shown = {
         "id": sca["id"],
         "purpose": sca["purpose"],
         "tpp": sca["tpp"],
         "target": sca.get("target"),
-        "status": "expired" if machine.is_open(sca) and machine.is_late(bank, sca) else sca["status"],
+        "status": "expired" if late else sca["status"],
         "step": machine.step(bank, sca) if machine.is_open(sca) else None,
         "nationalId": sca.get("person") or sca.get("nationalId"),
         "redirectUri": sca["redirectUri"],
