@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import click
 
@@ -83,6 +83,9 @@ def _action(verb: str) -> click.Command:
         if latest is not None:
             click.echo(f"{verb} {_described(latest)}", err=True)
         show(answer, output, lambda _: click.echo(answer["redirect"] or "the customer left; there is no redirect"))
+        outcome = dict(parse_qsl(urlsplit(answer["redirect"] or "").query))
+        if verb == "approve" and "code" in outcome:
+            raise Failed(f"not approved: {outcome['code']}, {outcome['message']}")
 
     params = [name_argument("target", default="latest"), *options, *_NARROWED]
     return click.command(
