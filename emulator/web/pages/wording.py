@@ -197,7 +197,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "sandbox": ("Sandkasse", "Sandbox"),
     "sandbox_pick": ("Velg en kunde:", "Pick a customer:"),
     "sandbox_note": ("Ingen ekte penger eller personer.", "No real money or people."),
-    "sandbox_expected": ("forespurt", "requested"),
+    "sandbox_expected": ("i forespørselen", "in the request"),
     "sandbox_person": ("Innlogget som {name}", "Logged in as {name}"),
     "sandbox_nobody": (
         "Ingen aktuelle kunder. Opprett en med POST /v1/sandbox/customers.",
