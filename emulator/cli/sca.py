@@ -110,10 +110,10 @@ def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> di
     latest = listed[0]
     if latest["status"] in ("finalised", "failed"):
         ended = "approved" if latest["status"] == "finalised" else "ended"
-        went = f"; its browser goes to {latest['redirect']}" if "redirect" in latest else ""
+        went = f" Its browser goes to {latest['redirect']}" if "redirect" in latest else ""
         raise Failed(
-            f"the latest SCA, {_described(latest)}, was {ended} already at {latest['ended']}{went}. "
-            f"There is no newer one; to {verb} an older one, name its id."
+            f"the latest SCA, {_described(latest)}, was {ended} already at {latest['ended']}. "
+            f"There is no newer one; to {verb} an older one, name its id.{went}"
         )
     return latest
 
