@@ -13,7 +13,7 @@ import click
 
 from emulator.bank.errors import STATUS
 from emulator.cli.bank import ask, hint, json_value, send
-from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
 from emulator.httpsig.sendable import check_sendable, one_line_each
 from emulator.terminal import json_text, one_line
@@ -186,7 +186,10 @@ def _log_in(client: AsyncTppClient, national_id: str) -> None:
     from emulator.api.certificates import read_certificate
 
     tpp_id = read_certificate(client.identity.header).tpp.id
-    client.use_session(ask(client.base_url, "POST", "sessions", {"tpp": tpp_id, "nationalId": national_id}))
+    try:
+        client.use_session(ask(client.base_url, "POST", "sessions", {"tpp": tpp_id, "nationalId": national_id}))
+    except Refused as error:
+        raise Failed(f"--login {national_id}: {error.messages[0]['text']}") from error
     click.echo(f"customer {national_id} is logged in", err=True)
 
 

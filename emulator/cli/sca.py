@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import click
 
@@ -83,6 +83,9 @@ def _action(verb: str) -> click.Command:
         if latest is not None:
             click.echo(f"{verb} {_described(latest)}", err=True)
         show(answer, output, lambda _: click.echo(answer["redirect"] or "the customer left; there is no redirect"))
+        outcome = dict(parse_qsl(urlsplit(answer["redirect"] or "").query))
+        if verb == "approve" and "code" in outcome:
+            raise Failed(f"not approved: {outcome['code']}, {outcome['message']}")
 
     params = [name_argument("target", default="latest"), *options, *_NARROWED]
     return click.command(
@@ -107,10 +110,10 @@ def _latest(address: str, tpp: str | None, purpose: str | None, verb: str) -> di
     latest = listed[0]
     if latest["status"] in ("finalised", "failed"):
         ended = "approved" if latest["status"] == "finalised" else "ended"
-        went = f"; its browser goes to {latest['redirect']}" if "redirect" in latest else ""
+        went = f" Its browser goes to {latest['redirect']}" if "redirect" in latest else ""
         raise Failed(
-            f"the latest SCA, {_described(latest)}, was {ended} already at {latest['ended']}{went}. "
-            f"There is no newer one; to {verb} an older one, name its id."
+            f"the latest SCA, {_described(latest)}, was {ended} already at {latest['ended']}. "
+            f"There is no newer one; to {verb} an older one, name its id.{went}"
         )
     return latest
 

@@ -63,7 +63,7 @@ class Step(Model):
     example: ClassVar[Mapping[str, Any]]
 
     expect: Omittable[Expect] = None
-    save: Save = Field({}, description="Name: path in the answer.")
+    save: Save = Field({}, description="Name: path in the answer, such as accounts[0].resourceId.")
     as_: Omittable[As] = Field(None, alias="as")
 
     def play(self, actors: Actors, persona: As, fill: Callable[[Any], Any]) -> ReceivedAnswer:

@@ -35,7 +35,11 @@ def _action(text: Any) -> str:
     word, _, target = text.partition(" ")
     if word not in TAKES:
         raise Mismatch(text="A customer cannot", known=tuple(TAKES), value=word)
-    if len(target.split()) != 1:
+    named = target.split()
+    if word == "withdraw":
+        if len(named) != 1 or named == ["latest"]:  # latest is an SCA
+            raise Mismatch(text="Expected withdraw and the id of a consent, such as withdraw ${consent}.")
+    elif len(named) != 1:
         raise Mismatch(text=f"Expected {word} and its target, such as {word} ${{payment}} or {word} latest.")
     return text
 

@@ -294,7 +294,7 @@ def test_names_are_escaped(bank: Bank, visitor: Visitor) -> None:
 def test_the_strip_offers_the_known_customers_and_the_requested_one_first(bank: Bank, visitor: Visitor) -> None:
     page = visitor.get(f"/sca/{open_access(bank, identityHint=OLA)}")
     assert [button.value for button in page.forms[0].buttons] == [OLA, KARI]
-    assert "forespurt" in page.text
+    assert "i forespørselen" in page.text
     assert page.headers["content-language"] == "nb"
     clicked = visitor.submit(page, form=0, nationalId=KARI)
     assert clicked.headers["location"].startswith("/sca/")

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from emulator.bank.customers import sessions
-from tests.known_state import KARI, STRAKS
+from emulator.bank.payment import self_service
+from tests.known_state import DOMESTIC, KARI, STRAKS
 from tests.unit.pages.living import living, straks
 
 
@@ -95,7 +96,8 @@ def test_a_standing_order_has_its_kid_called_so_and_dates_as_people_write_them(
         ("nb", "Even Eksempel", "Navnet stemmer med kontoens eier"),
         ("nb", "Even Exempel", "Navnet ligner; kontoens eier er Even Eksempel"),
         ("en", "E. Eksempel", "The name is similar; the account holder is Even Eksempel"),
-        ("en", "Nobody", "The name is not that of the account holder"),
+        ("nb", "Nobody", "Navnet stemmer ikke med kontoens eier"),
+        ("en", "Nobody", "The name does not match the account holder"),
     ],
 )
 def test_the_name_check_is_shown_before_the_payment_is_approved(language: str, name: str, shown: str) -> None:
@@ -116,3 +118,30 @@ def test_the_name_check_is_shown_before_the_payment_is_approved(language: str, n
         assert shown in " ".join(page.text.split())
         console = browser.get(f"/console/payments/{answer['paymentId']}").text
         assert answer["payeeVerification"]["partyNameMatch"] in console
+
+
+@pytest.mark.parametrize(
+    ("language", "stop", "keep", "decline"),
+    [("nb", "Stopp betalingen", "Ikke stopp", "Avvis"), ("en", "Stop the payment", "Do not stop it", "Decline")],
+)
+def test_the_buttons_of_a_cancellation_say_what_they_do_to_the_payment(
+    language: str, stop: str, keep: str, decline: str
+) -> None:
+    order = straks(requestedExecutionDate="2032-03-05")
+    with living() as emulator:
+        emulator.service.bank.clock.set(now=datetime(2032, 3, 2, 8, tzinfo=UTC), mode="frozen")
+        session = sessions.seed(emulator.service.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)
+        headers = {"PSU-ID": session["psuId"], "PSU-Context": "PRIVATE", "X-PSU-AuthMethod-Preferred": "HA2"}
+        answer = json.loads(emulator.call("POST", DOMESTIC, json=order, headers=headers).body)
+        self_service.approve(emulator.service.bank, KARI, answer["paymentId"])
+        headers |= {"TPP-Session-ID": session["tppSessionId"], "PSU-Accept-Language": language}
+        path = f"{DOMESTIC}/{answer['paymentId']}"
+        assert emulator.call("DELETE", path, headers=headers).status == 202
+        asked = json.loads(emulator.call("POST", f"{path}/cancellation-authorisations", headers=headers).body)
+        browser = emulator.visitor()
+        page = browser.get(urlsplit(asked["_links"]["scaRedirect"]["href"]).path)
+        page = browser.get(browser.submit(page, nationalId=KARI).headers["location"])
+        assert [button.value for button in page.forms[-1].buttons] == ["approve", "decline"]
+        assert page.text.count(stop) == 3  # the title, the heading and the button
+        assert keep in page.text
+        assert decline not in page.text

@@ -165,6 +165,8 @@ story:
         ("story: [{tpp: GET /v1/accounts, tamper: bitflipped}]", "did you mean bit-flipped?"),
         ("story: [{tpp: GET /v1/accounts, expect: {stats: 200}}]", "did you mean status?"),
         ("story: [{psu: approve}]", "such as approve ${payment}"),
+        ("story: [{psu: withdraw}]", "Expected withdraw and the id of a consent, such as withdraw ${consent}."),
+        ("story: [{psu: withdraw latest}]", "Expected withdraw and the id of a consent, such as withdraw ${consent}."),
         ("story: [{psu: reject latest, accounts: [x]}]", "reject takes no accounts."),
         ("story: [{clock: advance -1s}]", "Expected advance and a duration"),
         ("story: [{clock: advance P300Y}]", "at most a hundred years"),
