@@ -60,11 +60,11 @@ def test_a_consent_that_was_declined_or_never_given_is_not_received_any_more(
     assert status(tpp, other) == "expired"
 
 
-@pytest.mark.parametrize("end", ["opened", "given back", "expired by hand"])
+@pytest.mark.parametrize("end", ["opened", "a system fails", "given back", "expired by hand"])
 def test_a_consent_that_was_not_given_in_time_stays_expired(
     tpp: DeskClient, service: BankService, desk: ControlDesk, asked: dict[str, Any], end: str
 ) -> None:
-    """Also if the customer opens its address then, on another day, or the TPP deletes it."""
+    """Also if the customer opens its address then, on another day, a system fails meanwhile, or the TPP deletes it."""
     if end == "expired by hand":
         desk.do("POST", f"/sca/{asked['consentId']}/expire")
     else:
@@ -75,6 +75,8 @@ def test_a_consent_that_was_not_given_in_time_stays_expired(
     assert [sca["status"] for sca in controlled] == ["expired"]
     if end == "opened":
         assert approve(service, asked["_links"]["scaRedirect"]["href"], national_id=KARI)["code"] == "SCA_EXPIRED"
+    elif end == "a system fails":
+        assert "code=SCA_EXPIRED" in desk.do("POST", f"/sca/{asked['consentId']}/fail")["redirect"]
     elif end == "given back":
         ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
     assert ok(tpp.get(f"/v1/consents/{asked['consentId']}")) == before
@@ -101,12 +103,15 @@ def test_the_customer_and_the_tpp_may_end_it_and_it_is_said_who_did(
     assert tpp.get("/v1/accounts").status == 200
     ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
     assert status(tpp, asked) == "terminatedByTpp"
-    assert messages(tpp.get("/v1/accounts"))[0][0] == "CONSENT_UNKNOWN"
+    (message,) = ok(tpp.get("/v1/accounts"), 401)["tppMessages"]
+    assert (message["code"], message["text"]) == ("CONSENT_UNKNOWN", "The TPP has deleted the consent.")
     ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
     second = ok(tpp.post("/v1/consents"), 201)
     give(service, tpp, second)
     desk.do("POST", f"/consents/{second['consentId']}/revoke")
     assert status(tpp, second) == "revokedByPsu"
+    (message,) = ok(tpp.get("/v1/accounts"), 401)["tppMessages"]
+    assert (message["code"], message["text"]) == ("CONSENT_UNKNOWN", "The customer has revoked the consent.")
 
 
 def test_a_consent_given_back_before_the_sca_cannot_be_given_any_more(

@@ -319,7 +319,9 @@ def expire(bank: Bank, sca: Sca) -> str:
 
 
 def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
-    """End an SCA without success and return the redirect that says why."""
+    """End an SCA without success and return the redirect that says why; one that is too late has expired anyhow."""
+    if is_late(bank, sca):
+        failure = EXPIRED
     redirect = failure_redirect(sca["redirectUri"], failure)
     if failure.code == EXPIRED.code:
         sca["timedOut"] = True

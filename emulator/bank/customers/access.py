@@ -258,7 +258,10 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
         raise ScaNeeded("CONSENT_UNKNOWN", "The customer has given this TPP no consent in this context.")
     state = consents.status(bank, consent)
     if state == "revoked":
-        raise ScaNeeded("CONSENT_UNKNOWN", "The customer has revoked the consent.")
+        text = (
+            "The TPP has deleted the consent." if "terminated" in consent else "The customer has revoked the consent."
+        )
+        raise ScaNeeded("CONSENT_UNKNOWN", text)
     if state == "expired":
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
     shared = consent["accounts"] if kind is ACCOUNT else consent["cards"]

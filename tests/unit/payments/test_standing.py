@@ -76,6 +76,15 @@ def test_an_execution_whose_day_passed_before_the_approval_is_made_up_for_at_onc
     assert dates(bank) == ["2026-03-03", "2026-04-02"]
 
 
+def test_a_late_execution_without_funds_shows_the_day_on_which_it_was_skipped(bank: Bank) -> None:
+    payment_id = initiate(bank, PERIODIC, standing("20000.00", startDate="2026-03-02"))
+    to(bank, datetime(2026, 3, 3, 7, tzinfo=UTC))
+    world.authorise(bank, payment_id)
+    progression.run_due(bank)
+    executions = details_shown(bank, payment(bank, payment_id))["executions"]
+    assert executions == [{"executionDate": "2026-03-03", "transactionStatus": "RJCT"}]
+
+
 def test_executions_and_other_payments_are_applied_in_due_order(bank: Bank) -> None:
     paid(bank, PERIODIC, standing("6000.00", startDate="2026-03-03", endDate="2026-03-04", to="99901100019"))
     paid(bank, PERIODIC, standing("6000.00", startDate="2026-03-04", endDate="2026-03-05"))

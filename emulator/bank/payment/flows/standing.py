@@ -104,13 +104,11 @@ def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datet
 
 def execute(bank: Bank, payment: Payment, at: datetime) -> bool:
     """Book one execution, or skip it without money, and plan the next one; returns whether it was the last."""
-    when = stamp(at)
     payment["fundsAvailable"] = settlement.covers(bank, payment)
     if payment["fundsAvailable"]:
-        settlement.settle(bank, payment, when)
-        result: Execution = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": "ACSC"}
-    else:
-        result = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
+        settlement.settle(bank, payment, stamp(at))
+    status = "ACSC" if payment["fundsAvailable"] else "RJCT"
+    result: Execution = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": status}
     payment["executions"] = [*payment.get("executions", ()), result][-EXECUTIONS_KEPT:]
     executed_on = date.fromisoformat(payment["executeOn"])
     # One late execution replaces all missed ones; with progression `manual`, each is advanced separately.
