@@ -213,6 +213,13 @@ class RenewsEveryDay(Shop):
 class KeepsReading(Shop):
     """Goes on when the consent is gone."""
 
+    def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return accounts * 3
+
+    def read_account(self, account: dict[str, Any]) -> TppResponse:
+        self.world.wait(60.0)
+        return super().read_account(account)
+
     def stopped(self, answer: TppResponse) -> bool:
         return False
 
