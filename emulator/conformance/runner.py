@@ -39,8 +39,8 @@ refuses the request or cannot be reached."""
 class Plan:
     """How to run the TPP: by `command`, by `hook` (POSTed per check), or by hand if both are None.
 
-    `timeout`: the seconds of one check; `claims`: the address of the claims of the TPP; `jobs`: how many checks run at
-    the same time; `stopped` ends those that run.
+    `timeout`: the seconds of one check; `claims`: the address of the claims of the TPP, with {check} for the name of
+    the check; `jobs`: how many checks run at the same time; `stopped` ends those that run.
     """
 
     command: str | None = None
@@ -314,7 +314,8 @@ class SimulatedCustomer:
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
     if plan.claims is not None:
-        beliefs, unanswered = claims.ask(plan.claims, bank("GET", "/conformance/claims"))
+        address = plan.claims.replace("{check}", check.check)
+        beliefs, unanswered = claims.ask(address, bank("GET", "/conformance/claims"))
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered
     shown = bank("GET", "/conformance")

@@ -31,7 +31,7 @@ def claims(tmp_path: Path) -> Iterator[str]:
     serving = [tool("node"), str(SHOP), str(tmp_path), "claims"]
     with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
+        yield server.stdout.readline().strip() + "/{check}"
         server.kill()
 
 
@@ -103,6 +103,12 @@ def test_checks_run_side_by_side_and_are_told_in_their_order() -> None:
 
 def test_by_hand_one_check_comes_after_another() -> None:
     assert "--jobs goes with --command or --hook" in plan("--jobs", "2").stderr
+
+
+def test_claims_of_checks_side_by_side_have_addresses_of_their_own() -> None:
+    refused = plan("--command", "true", "--jobs", "2", "--claims", "http://127.0.0.1:1")
+    assert refused.returncode == 2
+    assert "--jobs needs {check} in --claims" in refused.stderr
 
 
 @pytest.mark.parametrize("shop", ["exit 3", ":"])
