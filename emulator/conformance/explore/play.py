@@ -134,6 +134,7 @@ class Run:
         self.withdrawn = False  # whether a consent was withdrawn
         self.declined: dict[str, str] = {}  # payment or basket -> bank time at which the customer declined it
         self.accounts: dict[str, AccountTruth] = {}
+        self.left = False  # the TPP is silent and nothing is due: what it still sends is not judged
         self.over = False
         self._counts: Counter[str] = Counter()  # requests by operation
         self._quiet = 0  # reads of a status since the last news from the bank
@@ -205,7 +206,7 @@ class Run:
     # What happens after each request, on the bank's thread
 
     def _requested(self, exchange: Exchange) -> None:
-        if self.over:
+        if self.left or self.over:
             return
         self.requests += 1
         operation = exchange.operation or "?"
@@ -321,7 +322,7 @@ class Run:
 
     def _opened(self, token: str) -> None:
         """A browser opens the page of an SCA."""
-        if self.over or token in self._seen:
+        if self.left or self.over or token in self._seen:
             return
         acts = self.schedule.customer
         act = acts[len(self._seen)] if len(self._seen) < len(acts) else "approve"
@@ -400,6 +401,11 @@ class Run:
         self._row("time", "the TPP waits, and time passes")
         self._move(max(moment(due), self._bank.clock.now()))
         return True
+
+    def leave(self, *, requests: int) -> bool:
+        """The TPP was silent after so many requests: the run is over, unless it has sent another one meanwhile."""
+        self.left = self.requests == requests
+        return self.left
 
     def elapse(self, seconds: float) -> None:
         """The TPP has waited that long: bank time passes too. To be called on the bank's thread."""
