@@ -224,6 +224,13 @@ class KeepsReading(Shop):
         return False
 
 
+class ReadsOnePage(Shop):
+    """Takes the first page for the list."""
+
+    def next_page(self, link: str, page: dict[str, Any]) -> str | None:
+        return None
+
+
 class WantsAllOfIt(Shop):
     """Asks for a year without the customer."""
 
@@ -482,4 +489,5 @@ MORE_MUTANTS: list[tuple[str, type[Shop]]] = [
     ("takes-psu-id-and-session", LosesBoth),
     ("keeps-the-corporate-id", LosesTheAgreement),
     ("keeps-the-corporate-id", LosesTheAgreementAndTheContext),
+    ("one-transaction-once", ReadsOnePage),
 ]
