@@ -10,7 +10,14 @@ from emulator.conformance.explore.judge import play
 from emulator.conformance.explore.schedule import TASKS, of
 from emulator.conformance.explore.search import Budget, Search
 from tests.explore.merchant import Merchant
-from tests.explore.unusual import ListsTheBalances, ReadsEveryDetail, ReadsInParallel, SignsOneByOne, TriesThreeTimes
+from tests.explore.unusual import (
+    ListsTheBalances,
+    NamesNoOrder,
+    ReadsEveryDetail,
+    ReadsInParallel,
+    SignsOneByOne,
+    TriesThreeTimes,
+)
 from tests.explore.world import InProcess, house
 
 UNUSUAL: dict[str, tuple[type[Merchant], dict[str, Any]]] = {
@@ -28,6 +35,7 @@ UNUSUAL: dict[str, tuple[type[Merchant], dict[str, Any]]] = {
         {"tasks": ["read"], "faults": [{"fault": "access", "of": "getAccounts", "at": 2, "ends": "consent-revoked"}]},
     ),
     "for payments of a basket that are signed one by one": (SignsOneByOne, {"tasks": ["basket"]}),
+    "for two orders without an id": (NamesNoOrder, {"tasks": ["pay", "pay"]}),
     "for a status that it has asked for in vain": (
         TriesThreeTimes,
         {

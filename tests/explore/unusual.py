@@ -50,6 +50,13 @@ class SignsOneByOne(Merchant):
             self.sign(order, order["sca"])
 
 
+class NamesNoOrder(Merchant):
+    """Sends what ISO 20022 has for an order without an id."""
+
+    def terms(self, number: int, part: int = 0) -> dict[str, Any]:
+        return {**super().terms(number, part), "endToEndIdentification": "NOTPROVIDED"}
+
+
 class TriesThreeTimes(Merchant):
     """Reads a status twice, and once more at the end, where each may be sent three times."""
 
