@@ -178,6 +178,8 @@ def run(
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
+    if jobs > 1 and claims is not None and "{check}" not in claims:
+        raise click.UsageError("--jobs needs {check} in --claims, as all banks have the same accounts")
     checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     outcomes = []

@@ -99,10 +99,13 @@ def explore(
         shown = len(now.found)
         _line(now)
 
+    interrupted = False
     with closing(LocalBanks()) as banks:
         looking = search.Search(banks, client, tasks or TASKS, base=seed, jobs=jobs)
         try:
             done = looking.run(budget, progress)
+        except KeyboardInterrupt:  # what a long search came to is reported all the same
+            done, interrupted = looking.progress, True
         except RunFailed as failed:
             raise Failed(str(failed), page=PAGE) from failed
     _end_line()
@@ -110,6 +113,8 @@ def explore(
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [{"name": f"{done.drawn} schedules", "what": "", "text": "", "schedule": "", "described": []}]
     _write(where, report.document(done), cases, "Faults that break the TPP", report.summary(done))
+    if interrupted:
+        raise KeyboardInterrupt
     if done.found:
         raise CheckFailed(f"found: {', '.join(breakage.name for breakage in done.found)}", page=PAGE)
 

@@ -22,6 +22,7 @@ import orjson
 
 from emulator.api.headers import Headers
 from emulator.api.log import Exchange
+from emulator.api.messages import Response
 from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
@@ -139,10 +140,19 @@ def _json(text: bytes) -> Any:
         return None
 
 
+def _delivered(observed: Observation) -> Response | None:
+    """The answer that the TPP got: what was lost it cannot know."""
+    return None if _disconnected(observed) is not None else observed.exchange.response
+
+
 def _answer(observed: Observation) -> Any:
     """The JSON value of the answer; None if it is not JSON."""
-    response = observed.exchange.response
+    response = _delivered(observed)
     return _json(response.body) if response is not None else None
+
+
+def _status(observed: Observation) -> int | None:
+    return observed.exchange.status if _disconnected(observed) is None else None
 
 
 def _query(observed: Observation) -> Mapping[str, str]:
@@ -328,17 +338,14 @@ def _days_back(observed: Observation) -> int | None:
 
 def _more_pages(observed: Observation) -> bool | None:
     """Whether the page has a link to a next one; None if the answer is not a page of transactions."""
-    if (
-        observed.exchange.operation not in PAGES
-        or observed.exchange.response is None
-        or observed.exchange.status != 200
-    ):
+    response = _delivered(observed)
+    if observed.exchange.operation not in PAGES or response is None or observed.exchange.status != 200:
         return None
-    return b'"next":{' in observed.exchange.response.body[-END_OF_PAGE:]
+    return b'"next":{' in response.body[-END_OF_PAGE:]
 
 
 def _retry_after(observed: Observation) -> float | None:
-    response = observed.exchange.response
+    response = _delivered(observed)
     for name, value in response.headers if response is not None else ():
         if name.lower() == "retry-after" and value.isascii() and value.isdigit():
             return float(value)
@@ -351,7 +358,7 @@ FACTS: dict[str, Fact] = {
     "product": _parameter("payment-product", "the payment product"),
     "method": Fact(lambda observed: observed.exchange.request.method, "the HTTP method"),
     "target": Fact(lambda observed: observed.exchange.request.target, "address and query as sent"),
-    "status": Fact(lambda observed: observed.exchange.status, "the HTTP status of the answer"),
+    "status": Fact(_status, "the HTTP status of the answer, none if that was lost"),
     "code": Fact(_codes, "the error codes of the answer"),
     "rule": Fact(lambda observed: tuple(observed.exchange.rules), "the scripted rules that acted"),
     "lost": Fact(

@@ -80,10 +80,12 @@ def awaited(future: Future[T]) -> T:
 
 
 def printed(output: IO[bytes]) -> str:
-    """The last that a command has printed, without what would act on a terminal."""
-    output.seek(0, os.SEEK_END)
-    output.seek(max(0, output.tell() - OUTPUT_SHOWN))
+    """The last that a command has printed, in whole lines, without what would act on a terminal."""
+    before = output.seek(0, os.SEEK_END) - OUTPUT_SHOWN
+    output.seek(max(0, before))
     text = output.read().decode("utf-8", "replace").strip()
+    if before > 0:
+        text = text.partition("\n")[2] or text
     return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
 
 

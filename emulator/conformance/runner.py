@@ -39,8 +39,8 @@ refuses the request or cannot be reached."""
 class Plan:
     """How to run the TPP: by `command`, by `hook` (POSTed per check), or by hand if both are None.
 
-    `timeout`: the seconds of one check; `claims`: the address of the claims of the TPP; `jobs`: how many checks run at
-    the same time; `stopped` ends those that run.
+    `timeout`: the seconds of one check; `claims`: the address of the claims of the TPP, with {check} for the name of
+    the check; `jobs`: how many checks run at the same time; `stopped` ends those that run.
     """
 
     command: str | None = None
@@ -178,10 +178,13 @@ def persons_of(people: Sequence[Mapping[str, Any]], context: str) -> tuple[str, 
 def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer) -> list[str]:
     """Run the TPP, and act as the customer meanwhile; returns problems. Ends with the TPP or at the timeout."""
     deadline = time.monotonic() + plan.timeout
+    lines: list[str] = []
     if plan.command is not None:
         with tempfile.TemporaryFile() as output, program.started(plan.command, environment, output) as process:
             _accompany(customer, lambda: process.poll() is not None, deadline, plan.stopped)
-            problem = program.failure(process.poll(), plan.timeout, program.printed(output))
+            text = program.printed(output)
+            problem = program.failure(process.poll(), plan.timeout, program.reason(text))
+            lines = text.splitlines() if "\n" in text else []
     elif plan.hook is not None:
         answer = aside(partial(program.post, plan.hook, environment, plan.timeout))
         _accompany(customer, answer.done, deadline, plan.stopped)
@@ -191,7 +194,7 @@ def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: S
         if plan.by_hand is not None:
             plan.by_hand(check, environment)
         customer.play()
-    return [] if problem is None else [problem]
+    return [] if problem is None else [problem, *lines]
 
 
 def _accompany(customer: SimulatedCustomer, ended: Callable[[], bool], deadline: float, stopped: Event) -> None:
@@ -314,7 +317,8 @@ class SimulatedCustomer:
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
     if plan.claims is not None:
-        beliefs, unanswered = claims.ask(plan.claims, bank("GET", "/conformance/claims"))
+        address = plan.claims.replace("{check}", check.check)
+        beliefs, unanswered = claims.ask(address, bank("GET", "/conformance/claims"))
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered
     shown = bank("GET", "/conformance")

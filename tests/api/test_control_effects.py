@@ -240,6 +240,7 @@ def test_new_members_are_in_every_object_and_the_others_stay(desk: Desk) -> None
     assert second["_links"]["self"]["newMember"] == {"kind": "new"}
     assert second.keys() - first.keys() == {"newMember"}
     assert second["transactionStatus"] == "RCVD"
+    assert all(isinstance(link["href"], str) and link["verbs"] for link in second["_links"].values())
 
 
 def test_a_payment_that_a_rule_made_up_is_named_only_by_text(desk: Desk) -> None:

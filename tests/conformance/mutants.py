@@ -213,8 +213,22 @@ class RenewsEveryDay(Shop):
 class KeepsReading(Shop):
     """Goes on when the consent is gone."""
 
+    def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return accounts * 3
+
+    def read_account(self, account: dict[str, Any]) -> TppResponse:
+        self.world.wait(60.0)
+        return super().read_account(account)
+
     def stopped(self, answer: TppResponse) -> bool:
         return False
+
+
+class ReadsOnePage(Shop):
+    """Takes the first page for the list."""
+
+    def next_page(self, link: str, page: dict[str, Any]) -> str | None:
+        return None
 
 
 class WantsAllOfIt(Shop):
@@ -475,4 +489,5 @@ MORE_MUTANTS: list[tuple[str, type[Shop]]] = [
     ("takes-psu-id-and-session", LosesBoth),
     ("keeps-the-corporate-id", LosesTheAgreement),
     ("keeps-the-corporate-id", LosesTheAgreementAndTheContext),
+    ("one-transaction-once", ReadsOnePage),
 ]

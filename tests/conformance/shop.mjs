@@ -1,21 +1,21 @@
 // A small TPP in Node, without packages, for
 //   bank-emulator conformance run --command "node shop.mjs FOLDER" --claims ADDRESS
 // It does the task that BANK_TASK names at the bank BANK_URL, with certificate and key of the plan, and writes what it
-// believes of payments and accounts into FOLDER. `node shop.mjs FOLDER claims` prints the ADDRESS where it says so.
+// believes of payments and accounts into FOLDER. `node shop.mjs FOLDER claims` prints the base of ADDRESS/{check}.
 import { createHash, createPrivateKey, createSign, randomUUID, X509Certificate } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 
 const [folder, mode] = process.argv.slice(2);
-const belief = (kind, id) => join(folder, `${kind}-${encodeURIComponent(id)}.json`);
-const believe = (kind, id, value) => writeFileSync(belief(kind, id), JSON.stringify(value));
+const belief = (check, kind, id) => join(folder, `${check}-${kind}-${encodeURIComponent(id)}.json`);
+const believe = (kind, id, value) => writeFileSync(belief(process.env.BANK_CHECK, kind, id), JSON.stringify(value));
 
 if (mode === "claims") {
   const claims = createServer((request, response) => {
-    const [, kind, id] = request.url.split("/");
+    const [, check, kind, id] = request.url.split("/");
     try {
-      response.end(readFileSync(belief(kind, decodeURIComponent(id))));
+      response.end(readFileSync(belief(check, kind, decodeURIComponent(id))));
     } catch {
       response.writeHead(404).end(); // nothing is known of it
     }

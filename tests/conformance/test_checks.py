@@ -26,6 +26,14 @@ def test_a_good_tpp_passes(check: Check) -> None:
     assert rows[check.check]["verdict"] == "pass", rows[check.check]
 
 
+@pytest.mark.parametrize("name", ["waits-for-the-sca", "ends-at-the-last-page"])
+def test_a_good_tpp_is_not_blamed_for_repeating_what_was_lost(name: str) -> None:
+    plan = Plan(CHECKS[name])
+    plan.control("POST", "/rules", {"name": "loses", "times": {"every": 2}, "then": {"disconnect": "after"}})
+    rows = plan.judge()
+    assert {one: row["failures"] for one, row in rows.items() if row["verdict"] == "fail"} == {}
+
+
 # One check for each form of a clause: how long its occasions stay open does not depend on what it looks at.
 OF_A_FORM = {
     (clause.word, clause.clock, clause.within is not None): name

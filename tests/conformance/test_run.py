@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def claims(tmp_path: Path) -> Iterator[str]:
     serving = [tool("node"), str(SHOP), str(tmp_path), "claims"]
     with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
+        yield server.stdout.readline().strip() + "/{check}"
         server.kill()
 
 
@@ -103,6 +104,22 @@ def test_checks_run_side_by_side_and_are_told_in_their_order() -> None:
 
 def test_by_hand_one_check_comes_after_another() -> None:
     assert "--jobs goes with --command or --hook" in plan("--jobs", "2").stderr
+
+
+def test_the_last_lines_of_a_long_output_are_shown_whole() -> None:
+    program = shlex.join([sys.executable, "-c", "for n in range(1000): print(f'line {n}.')\nraise SystemExit(3)"])
+    _, failed, *shown, last = plan("--only", "honest-clock", "--command", program).stderr.splitlines()
+    assert failed.endswith("it printed: line 999.")
+    assert shown == [f"          line {number}." for number in range(1000 - len(shown), 1000)]
+    assert len(shown) > 100
+    assert "line 999." in last
+    assert "line 998." not in last
+
+
+def test_claims_of_checks_side_by_side_have_addresses_of_their_own() -> None:
+    refused = plan("--command", "true", "--jobs", "2", "--claims", "http://127.0.0.1:1")
+    assert refused.returncode == 2
+    assert "--jobs needs {check} in --claims" in refused.stderr
 
 
 @pytest.mark.parametrize("shop", ["exit 3", ":"])

@@ -100,12 +100,14 @@ def is_there(process: int) -> bool:
 def test_with_the_tpp_that_is_judged(
     begun: Path, hook: str, arguments: tuple[str, ...], form: str, number: int
 ) -> None:
+    report = begun.with_name("report.json")
     pipe = os.open(begun, os.O_RDWR)
     tpp = hook if form == "--hook" else f"sh -c 'echo $$ > {begun}; exec sleep 600'"
-    line = ("conformance", *arguments, form, tpp, "--timeout", "600")
+    line = ("conformance", *arguments, form, tpp, "--timeout", "600", "--json", str(report))
     with begin(*line) as command:
         children = {int(one) for one in read_from(pipe).split()} - {0}
         assert interrupted(command, number) == (130, "\n")
+    assert report.exists() == ("explore" in arguments)  # a long search tells what it came to
     if select.select([pipe], [], [], 0)[0]:
         children |= {int(one) for one in read_from(pipe).split()} - {0}
     os.close(pipe)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 import threading
 import time
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 
+from emulator.api.messages import Request
 from emulator.cli.local_banks import LocalBanks
 from emulator.conformance.explore import clients
 from emulator.conformance.explore.play import Run
 from emulator.conformance.explore.schedule import of
+from tests.explore.world import HOST, house
 
 STALL = 10.0  # seconds
 LOOKS = 3
@@ -66,3 +71,38 @@ def test_a_slow_machine_is_no_silence_of_the_tpp(monkeypatch: pytest.MonkeyPatch
     sandbox.close()
     assert run.requests == 1
     assert ending.crash == "the hook answered 500"
+
+
+def test_what_is_sent_after_the_end_of_a_run_is_not_judged() -> None:
+    run = Run(of({"tasks": ["read"]}), house(), "ended")
+    target = f"{urlsplit(run.bank.url).path}/v1/accounts"
+
+    house().application.handle(Request("GET", target, (HOST,)))
+    assert not run.leave(requests=0)  # it was not silent
+    assert run.leave(requests=1)
+    house().application.handle(Request("GET", target, (HOST,)))
+    run.bank.close()
+    assert (run.requests, len(run.rows)) == (1, 1)
+
+
+ASKS = """
+import os, urllib.request
+try:
+    urllib.request.urlopen(os.environ["BANK_URL"] + "/v1/accounts")
+except OSError:
+    pass
+"""
+
+
+def test_a_start_after_a_kill_is_no_silence_of_the_tpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program takes longer to start than it may be silent: nothing happens until it asks."""
+    monkeypatch.setattr(clients, "LOOK", 0.001)
+    monkeypatch.setattr(clients, "SILENCE", 0.002)
+    monkeypatch.setattr(clients, "OVER", 0.004)
+    program = tmp_path / "asks.py"
+    program.write_text(ASKS)
+    sandbox = LocalBanks()
+    run = Run(of({"tasks": ["read"], "restarts": [1]}), sandbox, "restarted")
+    clients.Process(command=shlex.join([sys.executable, str(program)]), restarts=True).play(run)
+    sandbox.close()
+    assert run.requests == 2

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from emulator.conformance.explore import report
-from emulator.conformance.explore.judge import Finding
+from emulator.conformance.explore.judge import Finding, RunOutcome
 from emulator.conformance.explore.play import Row
+from emulator.conformance.explore.schedule import of
+from emulator.conformance.explore.search import Breakage
 
 AT = "2026-11-27T21:35:49+01:00"
 ROWS = [
@@ -30,3 +32,10 @@ def test_a_timeline_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         "                                                        (2 times)",
         "! at the end     believes: paid                         true: failed (RJCT)",
     ]
+
+
+@pytest.mark.parametrize(("failed", "how"), [(1, "as it was drawn"), (2, "made smaller in 9 runs")])
+def test_a_failure_that_is_not_made_smaller_says_so(failed: int, how: str) -> None:
+    outcome = RunOutcome(of({"tasks": ["pay"]}), [FINDING], ROWS)
+    text = report.failure_text(Breakage(FINDING, outcome, failed, played=3, number=7, runs=9))
+    assert f"fails {failed} of 3; schedule 7, {how}:" in text

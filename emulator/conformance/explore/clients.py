@@ -19,6 +19,7 @@ from emulator.conformance.explore.play import Run
 
 LOOK = 0.05  # seconds between two looks while nothing happens
 SILENCE = 0.5  # seconds without a request after which bank time moves to what is due
+STARTING = 10.0  # the same for a command that was killed and has not sent anything since its new start
 OVER = 2.0  # seconds without a request, while nothing is due, after which a run is over
 
 
@@ -81,7 +82,7 @@ class Process:
         It also returns when the TPP is to be killed, sends for ever, or has no time left. Raises RunFailed if stopped.
         """
         ended.add_done_callback(lambda _: run.news.set())
-        silence, requests, before = 0.0, 0, time.monotonic()
+        silence, patience, requests, before = 0.0, STARTING, run.requests, time.monotonic()
         while not ended.done():
             run.news.wait(LOOK)
             run.news.clear()
@@ -93,16 +94,17 @@ class Process:
             if run.killed or run.endless is not None or now > deadline:
                 return False
             if requests != run.requests:
-                silence, requests = 0.0, run.requests
-            silent = silence > SILENCE
+                silence, patience, requests = 0.0, SILENCE, run.requests
+            silent = silence > patience
             if run.is_waited_for():
                 for redirect in run.bank.call(partial(run.act, silent=silent)):
                     program.visit(redirect)
                     silence = 0.0
             elif silent and requests:
+                patience = SILENCE
                 if run.bank.call(run.wait):
                     silence = SILENCE / 2  # the TPP gets a moment to react
-                elif silence > OVER:
+                elif silence > OVER and run.bank.call(partial(run.leave, requests=requests)):
                     return True
         for redirect in run.bank.call(run.act):
             program.visit(redirect)

@@ -28,6 +28,7 @@ _PACES = frozenset(one.text for check in ready() for one in check.expect if isin
 # Checks about answers that the TPP does not get
 _ABOUT_LOST = frozenset(check.check for check in ready() if "answerLost" in check.seen)
 GRACE = 20  # answers after the end of a payment within which the TPP may not have asked for it yet
+UNNAMED = "NOTPROVIDED"  # what ISO 20022 has for a payment without an endToEndIdentification
 PAYS_ONE = ("pay", "pay-and-cancel")  # tasks of one payment each
 
 
@@ -121,10 +122,15 @@ def judge(run: Run, ending: Ending, claims: Claims | None) -> list[Finding]:
 def order_of(payment: Payment) -> str | None:
     """The id that the TPP gives an order: endToEndIdentification, for a bulk paymentInformationId."""
     initiation = payment["initiation"]
-    named = initiation.get("endToEndIdentification") or initiation.get("paymentInformationId")
+    named = _named(initiation) or initiation.get("paymentInformationId")
     if named is None and "payments" in initiation:
-        return " ".join(str(one.get("endToEndIdentification", "")) for one in initiation["payments"]).strip() or None
+        return " ".join(_named(one) or "" for one in initiation["payments"]).strip() or None
     return None if named is None else str(named)
+
+
+def _named(initiation: Mapping[str, Any]) -> str | None:
+    named = initiation.get("endToEndIdentification")
+    return None if named in (None, UNNAMED) else str(named)
 
 
 def _is_paid(payment: Payment) -> bool:
@@ -143,9 +149,9 @@ def _paid_too_often(run: Run, payments: list[Payment]) -> Iterator[Finding]:
             return
     for kinds, service in ((PAYS_ONE, "payments"), (("pay-bulk",), "bulk-payments")):
         ordered = sum(task in kinds for task in run.schedule.tasks)
-        single = [one for one in payments if one["service"] == service and not one.get("basketId")]
-        booked = [one["id"] for one in single if _is_paid(one)]
-        if len(booked) > ordered:
+        booked = [one["id"] for one in payments if one["service"] == service and _is_paid(one)]
+        of_baskets = service == "payments" and "basket" in run.schedule.tasks  # a basket may have any number of them
+        if len(booked) > ordered and not of_baskets:
             text = f"{ordered} orders of {service} were to be paid, and {len(booked)} were: {_listed(booked)}."
             yield Finding(1, "paid-twice", text, f"{ordered} orders", f"{len(booked)} payments are booked")
             return

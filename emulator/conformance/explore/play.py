@@ -40,10 +40,11 @@ POLLS = frozenset(
         *("getSigningBasketStatus", "getSigningBasket", "getSigningBasketAuthorisation", "getConsentStatus"),
     }
 )
+STATUS_READS = ("getPaymentStatus", "getPayment")
 LATE_REQUESTS = 3  # a late customer approves after that many more requests,
 LATE_WAITS = 6  # or when the TPP has only waited so often
 LATE = timedelta(minutes=5)  # ... and that much bank time
-ENDLESS = 100  # requests for each task, without news from the bank, after which a TPP sends for ever
+ENDLESS = 100  # requests for the same and each task, without news from the bank, after which a TPP sends for ever
 MOST_REQUESTS = 2000  # of a run
 MOST_DUE = 500  # steps of bank time at the end of a run
 BEFORE_MIDNIGHT = timedelta(seconds=4)  # a payment that is approved then is booked on the next day
@@ -133,10 +134,11 @@ class Run:
         self.withdrawn = False  # whether a consent was withdrawn
         self.declined: dict[str, str] = {}  # payment or basket -> bank time at which the customer declined it
         self.accounts: dict[str, AccountTruth] = {}
+        self.left = False  # the TPP is silent and nothing is due: what it still sends is not judged
         self.over = False
         self._counts: Counter[str] = Counter()  # requests by operation
         self._quiet = 0  # reads of a status since the last news from the bank
-        self._still = 0  # requests since the last news from the bank
+        self._still: Counter[str] = Counter()  # the same, requests by method and address
         self._waiting: list[_Waiting] = []
         self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
         self._changes = [fault for fault in schedule.faults if isinstance(fault, ChangeFault)]
@@ -192,7 +194,8 @@ class Run:
             return
         kind, status = event["type"], event.get("status", "")
         if kind in ("payment", "consent", "basket"):
-            self._quiet = self._still = 0
+            self._quiet = 0
+            self._still.clear()
             self.withdrawn |= status == "revoked"
             if status in FINAL:
                 self.ended[event["id"]] = self.answers
@@ -203,12 +206,12 @@ class Run:
     # What happens after each request, on the bank's thread
 
     def _requested(self, exchange: Exchange) -> None:
-        if self.over:
+        if self.left or self.over:
             return
         self.requests += 1
         operation = exchange.operation or "?"
         self._quiet += operation in POLLS
-        self._still += 1
+        self._still[f"{exchange.request.method} {exchange.request.target}"] += 1
         self._counts[operation] += 1
         self._now = exchange.at
         delivery = exchange.response.delivery if exchange.response is not None else None
@@ -225,6 +228,8 @@ class Run:
             exchange.response.delivery = replace(exchange.response.delivery, disconnect="after")
         if spoiled or killed:
             self.unseen.add(exchange.id)
+            if operation in STATUS_READS and exchange.payment_id in self.ended:
+                self.ended[exchange.payment_id] = self.answers  # asked in vain: it has ended for the TPP only later
         else:
             self.answers += 1
             if exchange.status == 200:
@@ -246,12 +251,21 @@ class Run:
             self.refused = " ".join([row, *(first[name] for name in ("code", "path", "text") if name in first)])
 
     def _read(self, operation: str, exchange: Exchange) -> None:
-        """Note what is true of the payment or account that was read."""
-        if operation in ("getPaymentStatus", "getPayment") and exchange.payment_id in self.ended:
+        """Note what is true of the payment or accounts that were read."""
+        if operation in STATUS_READS and exchange.payment_id in self.ended:
             self.known.add(str(exchange.payment_id))
-        account = exchange.call.params.get("id", "") if exchange.call is not None else ""
+        if operation in ("getAccounts", "getAccount"):
+            answer = _json(exchange)
+            for one in (*answer.get("accounts", ()), answer.get("account", {})):
+                if "balances" in one:
+                    self._read_account("getBalances", one["resourceId"])
+        elif operation in ("getBalances", "getTransactions") and exchange.call is not None:
+            self._read_account(operation, exchange.call.params["id"])
+
+    def _read_account(self, operation: str, account: str) -> None:
+        """Note what is true of an account whose balance or transactions were read."""
         stored = self._bank.documents.get(ACCOUNT, account)
-        if operation not in ("getBalances", "getTransactions") or stored is None:
+        if stored is None:
             return
         truth = self.accounts.setdefault(account, AccountTruth())
         if operation == "getBalances":
@@ -299,8 +313,8 @@ class Run:
         self._now = self._bank.clock.stamp()
 
     def _judge_pace(self) -> None:
-        if self._still > ENDLESS * len(self.schedule.tasks):
-            self.endless = f"nothing has changed at the bank in its last {self._still} requests"
+        if max(self._still.values(), default=0) > ENDLESS * len(self.schedule.tasks):
+            self.endless = f"nothing has changed at the bank in its last {self._still.total()} requests"
         elif self.requests > MOST_REQUESTS:
             self.endless = f"it sent {self.requests} requests"
 
@@ -308,7 +322,7 @@ class Run:
 
     def _opened(self, token: str) -> None:
         """A browser opens the page of an SCA."""
-        if self.over or token in self._seen:
+        if self.left or self.over or token in self._seen:
             return
         acts = self.schedule.customer
         act = acts[len(self._seen)] if len(self._seen) < len(acts) else "approve"
@@ -387,6 +401,11 @@ class Run:
         self._row("time", "the TPP waits, and time passes")
         self._move(max(moment(due), self._bank.clock.now()))
         return True
+
+    def leave(self, *, requests: int) -> bool:
+        """The TPP was silent after so many requests: the run is over, unless it has sent another one meanwhile."""
+        self.left = self.requests == requests
+        return self.left
 
     def elapse(self, seconds: float) -> None:
         """The TPP has waited that long: bank time passes too. To be called on the bank's thread."""

@@ -219,6 +219,7 @@ def _smaller(schedule: FaultSchedule, known: Sequence[Task]) -> Iterator[FaultSc
             yield of({**document, "tasks": [*tasks[:number], simpler, *tasks[number + 1 :]]})
     for number, fault in enumerate(document.get("faults", [])):
         smaller = [{name: fault[name] - 1} for name in ("at", "count") if fault.get(name, 1) > 1]
+        smaller += [{"entries": 1}] if fault.get("entries", 1) > 1 else []
         path = fault.get("path", [])
         smaller += [{"path": _without(path, step)} for step in range(len(path)) if len(path) > 1]
         for less in smaller:

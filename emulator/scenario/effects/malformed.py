@@ -19,6 +19,8 @@ GATEWAY_PAGE = (
     b"<body>\n<center><h1>502 Bad Gateway</h1></center>\n</body>\n</html>\n"
 )
 HTML = ("Content-Type", "text/html; charset=utf-8")
+NEW = {"kind": "new"}
+NEW_LINK = {"href": "/v1/new", "verbs": ["GET"], **NEW}
 
 
 def _wrong_type(body: bytes) -> bytes:
@@ -41,16 +43,17 @@ def _other_type(value: Any) -> Any:
 
 
 def _new_members(body: bytes) -> bytes:
-    """Valid JSON with a member that nobody knows in every object."""
+    """Valid JSON with a member that nobody knows in every object; in `_links`, a map, it is a link as the others."""
     try:
         return encode(_extended(json.loads(body)))
     except ValueError:
         return body
 
 
-def _extended(value: Any) -> Any:
+def _extended(value: Any, new: Mapping[str, Any] = NEW) -> Any:
     if isinstance(value, dict):
-        return {**{name: _extended(member) for name, member in value.items()}, "newMember": {"kind": "new"}}
+        extended = {name: _extended(member, NEW_LINK if name == "_links" else NEW) for name, member in value.items()}
+        return {**extended, "newMember": new}
     return [_extended(entry) for entry in value] if isinstance(value, list) else value
 
 
