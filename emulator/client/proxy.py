@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from aiohttp import ClientError, web
+from aiohttp import ClientError, HttpVersion11, web
 from multidict import CIMultiDictProxy
 
 from emulator.client.clients import AsyncTppClient
@@ -182,6 +182,8 @@ class SigningProxy:
 
 async def _body(request: web.BaseRequest) -> bytes:
     """The whole body; raises _BodyTooLarge."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.version == HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = bytearray()
     async for chunk in request.content.iter_any():
         body += chunk

@@ -374,7 +374,7 @@ class Documents(LoadedDocuments):
                 del unconfirmed[-1]
             self._separate = True
             if waited:  # waiting changes were undone with one that could not wait
-                self._undone = StoreUnwritable(str(failed))
+                self._undone = StoreUnwritable("not enough memory" if isinstance(failed, MemoryError) else str(failed))
             self._undo_waiting()
             raise
         self.steps.clear()

@@ -12,7 +12,7 @@ been written; what arrives meanwhile waits in `_behind`.
 | body | the rest of a body | `body_seconds` from the end of the head | 408 |
 | answering | the application | no limit of the connection's | |
 | sending | the client, which reads the answer | `write_seconds` for each block | aborted |
-| refused | the client, which reads the refusal and closes | `linger_seconds` | closed |
+| ended | the client, which reads the last answer and closes | `linger_seconds` | closed |
 | closing | the client, which reads the rest of an answer | `write_seconds` | aborted |
 """
 
@@ -198,7 +198,7 @@ class Connection(BaseProtocol):
             if goes_on:
                 self._go_on()
             else:
-                self._close()
+                self._end()
 
     def _request(self, message: RawRequestMessage, body: bytes) -> Request:
         """A request as it leaves the wire; nothing of the bank has been asked before."""
@@ -330,23 +330,31 @@ class Connection(BaseProtocol):
             self.transport.resume_reading()
 
     def _refuse(self, response: Response) -> None:
-        """Send an answer that ends the connection: the sending side at once, the receiving side when the client closes.
-
-        Closing a socket with unread bytes would reset the connection, and the client might never receive the answer.
-        """
+        """Send an answer that ends the connection."""
         if self._message is not None:  # its head was read, so its bank is known and adds what it adds to each answer
             request = self._request(self._message, b"")
             if response.status == 431:  # the request log must not store them either
                 request.headers = [pair for pair in request.headers if pair[0].lower() == "x-request-id"]
             self._handler.application.refused(request, response)
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(wire.complete(response, self._message, last=True))
+        self._end()
+
+    def _end(self) -> None:
+        """Close behind the last answer: the sending side at once, the receiving side when the client closes.
+
+        Closing a socket to which the client still sends, be it an empty line, would reset the connection, and the rest
+        of the answer might never arrive.
+        """
         self._stop_reading()
         transport = self.transport
         if transport is None or transport.is_closing():
             return
-        transport.write(wire.complete(response, self._message, last=True))
-        if transport.can_write_eof():  # not over TLS
+        if self._client_ended or not transport.can_write_eof():  # TLS waits for the client by itself
+            self._close()
+        else:
             transport.write_eof()
-        self._expect(self._limits.linger_seconds, self._close)
+            self._expect(self._limits.linger_seconds, self._close)
 
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""

@@ -45,7 +45,7 @@ class Limits:
     body_seconds: float = 30.0  # from there to the end of its body, then 408
     idle_seconds: float = 75.0  # between requests, then closed
     write_seconds: float = 30.0  # for a client that does not read its answer, then aborted
-    linger_seconds: float = 2.0  # of reading after a refusal, so that the client receives it
+    linger_seconds: float = 2.0  # of reading after the last answer, so that the client receives it
     drain_seconds: float = 6.0  # for requests in progress at SIGTERM
     comment_seconds: float = 15.0  # between the comments that keep an event stream open
     event_bytes: int = 1024 * 1024  # of events for a client that does not read, then aborted

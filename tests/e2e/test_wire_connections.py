@@ -171,6 +171,28 @@ async def test_a_client_that_stops_sending_still_gets_every_answer() -> None:
 
 
 @both_loops
+@pytest.mark.parametrize(
+    "request_", [get("/large", "Connection: close"), get("/large", version="1.0")], ids=["close", "1.0"]
+)
+async def test_what_is_sent_behind_the_last_request_does_not_cut_its_answer_off(request_: bytes) -> None:
+    """An empty line behind a body, as old clients send it: at a socket that is closed it would reset the connection."""
+    async with serving(limits=Limits(linger_seconds=FAR)) as served:
+        served.application.answers["/large"] = lambda request: text(b"x" * 1_000_000)
+        loop = asyncio.get_running_loop()
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the rest waits in the server's socket
+            client.setblocking(False)
+            await loop.sock_connect(client, ("127.0.0.1", served.port))
+            await loop.sock_sendall(client, request_)
+            received = bytearray()
+            async with asyncio.timeout(PATIENCE):
+                while part := await loop.sock_recv(client, 65536):
+                    received += part
+                    await loop.sock_sendall(client, b"\r\n")
+        assert len(received.partition(b"\r\n\r\n")[2]) == 1_000_000
+
+
+@both_loops
 async def test_an_upgrade_is_not_taken_up() -> None:
     async with serving() as served:
         client = await served.connect()
@@ -549,7 +571,7 @@ async def test_tls_below_1_2_is_refused(pem: tuple[Path, Path]) -> None:
 
 @both_loops
 async def test_stopping_closes_idle_connections_and_streams_and_finishes_requests() -> None:
-    async with serving() as served:
+    async with serving(limits=Limits(linger_seconds=0.02)) as served:
         served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
         idle, late, watching = await served.connect(), await served.connect(), await events(served)
         await idle.send(get("/"))
@@ -577,7 +599,7 @@ async def test_stopping_closes_idle_connections_and_streams_and_finishes_request
     ids=["length", "chunks"],
 )
 async def test_a_request_whose_body_comes_while_the_server_stops_is_answered(first: bytes, rest: bytes) -> None:
-    async with serving() as served:
+    async with serving(limits=Limits(linger_seconds=0.02)) as served:
         client = await served.connect()
         await client.send(first)
         assert await client.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"

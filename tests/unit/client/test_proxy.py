@@ -131,6 +131,29 @@ async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
     return answer
 
 
+async def test_a_client_that_waits_with_its_body_is_told_to_go_on(authority: CertificateAuthority) -> None:
+    async def answer(request: web.BaseRequest) -> web.Response:
+        assert "Expect" not in request.headers
+        return web.Response(body=await request.read())
+
+    async with bank(answer) as target, proxy(target, authority) as address:
+        reader, writer = await asyncio.open_connection(*address.removeprefix("http://").split(":"))
+        lines = [
+            "POST /v1/x HTTP/1.1",
+            "Host: localhost",
+            "Content-Length: 4",
+            "Expect: 100-Continue",
+            "Connection: close",
+        ]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        async with asyncio.timeout(PATIENCE):
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(b"body")
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+    assert (head.split(b"\r\n")[0], body) == (b"HTTP/1.1 200 OK", b"body")
+
+
 @pytest.mark.parametrize(
     "head, body, status, message_part",
     [

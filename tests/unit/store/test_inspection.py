@@ -220,6 +220,37 @@ def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path) -> 
     store.close()
 
 
+@pytest.mark.parametrize(
+    ("sound", "damaged", "lost"),
+    [
+        (b"{", b"\xef\xbb\xbf{", 0),
+        (b'"Title 001"', b"NaN", 1),
+        (b'"Title 001"', b"1e999", 1),
+        (b'"Title 001"', b"9" * 400, 1),
+        (b'"Title 001"', rb'"\ud800"', 1),
+        (b'"Title 001"', b'"\xed\xa0\x80"', 1),
+        (b'"Title 001"', b"[" * 2000 + b"]" * 2000, 1),
+    ],
+    ids=["byte order mark", "NaN", "infinite", "long number", "surrogate", "surrogate in UTF-8", "deep"],
+)
+def test_what_only_other_readers_take_for_json_is_damage_and_not_a_lack_of_memory(
+    killed: Path, sound: bytes, damaged: bytes, lost: int
+) -> None:
+    file = killed / "documents.json"
+    file.write_bytes(file.read_bytes().replace(sound, damaged, 1))
+    assert [finding.file for finding in verify(killed).findings] == [file]
+    report = repair(killed, KINDS)
+    assert report.sound
+    assert report.documents == {"book": 5 - lost, "note": 3}
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"\xef\xbb\xbf{}", b"{}".decode().encode("utf-16")])
+def test_a_file_of_another_form_is_no_snapshot(killed: Path, text: bytes) -> None:
+    (killed / "documents.json").write_bytes(text)
+    (finding,) = verify(killed).findings
+    assert "the file is not a snapshot" in finding.reason
+
+
 def test_of_a_snapshot_that_ends_early_the_rest_is_told_to_be_lost(killed: Path) -> None:
     file = killed / "documents.json"
     sound = file.read_bytes()

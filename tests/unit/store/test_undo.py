@@ -368,6 +368,20 @@ def test_what_is_in_memory_only_and_can_never_be_undone_is_refused(monkeypatch: 
                 access()
 
 
+def test_changes_that_wait_and_find_no_memory_are_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    (store, tape), group = filled(), WriteGroup()
+    store.join(group)
+    group.open = True
+    store.put(NOTE, {"id": "waiting"})
+    with monkeypatch.context() as patch:
+        patch.setattr(tape, "append", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            store.write_waiting()
+    with pytest.raises(StoreUnwritable, match="not enough memory"):
+        store.flush()
+    assert not store.exists(NOTE, "waiting")
+
+
 def test_a_change_that_fails_before_it_begins_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     store = memory_store(KINDS)
     store.put(BOOK, book("b1", author="first"))

@@ -84,7 +84,7 @@ async def test_gzip_comes_in_chunks(site: Site) -> None:
 @pytest.mark.parametrize("coding", ["", "Accept-Encoding: gzip\r\n"])
 async def test_http_1_0_gets_it_as_it_is(site: Site, coding: str) -> None:
     peer = await asked(site, f"GET /large HTTP/1.0\r\nHost: x\r\n{coding}\r\n")
-    assert (body(peer), b"chunked" in peer.got, peer.closed) == (PIECE * COUNT, False, True)
+    assert (body(peer), b"chunked" in peer.got, peer.no_more) == (PIECE * COUNT, False, True)
 
 
 @pytest.mark.parametrize("coding", ["", "Accept-Encoding: gzip\r\n"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -167,6 +168,19 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(
     assert line.startswith("503 to 3 requests: the change cannot be written: "), "a line per turn for who runs the bank"
 
 
+async def test_a_turn_that_there_is_no_memory_to_write_is_503_with_the_cause(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (writer,) = world.clients(1)
+    with monkeypatch.context() as patch:
+        patch.setattr("emulator.store.journal_log.sealed", Mock(side_effect=MemoryError))
+        writer.ask("/v1/write")
+        await turn()
+    assert (writer.statuses, world.store.count(NOTE)) == ([503], 0)
+    assert "The bank cannot store its documents: not enough memory." in writer.last
+    assert caplog.messages == ["503 to 1 requests: not enough memory"]
+
+
 async def test_after_a_failure_reads_go_on_and_changes_wait_for_nobody_until_one_succeeds(world: World) -> None:
     writer, reader = world.clients(2)
     world.disk.full = True
@@ -200,7 +214,7 @@ async def test_nothing_is_looked_at_behind_a_last_request(world: World) -> None:
     client.ask("/v1/write", more="Connection: close\r\n")
     client.ask("/v1/write")
     await turn()
-    assert (other.statuses, client.statuses, client.closed) == ([201], [201], True)
+    assert (other.statuses, client.statuses, client.no_more) == ([201], [201], True)
     assert world.stored() == 2
 
 
