@@ -410,7 +410,8 @@ class Homes:
 
     async def _look_around(self) -> None:
         """Take over banks whose home has gone, follow what others make, and give back what nobody asks for."""
-        while orphans := await self.leases.orphans(AT_ONCE):
+        # those that are held here are renewed by the other task
+        while orphans := [name for name in await self.leases.orphans(AT_ONCE) if name not in self.leases.held]:
             for name in orphans:
                 try:
                     await self.locate(name)
