@@ -19,8 +19,9 @@ What the sender may do when it fails depends on how far it came:
 - The connection ended before an answer. A request that only reads, and is not counted, is sent again. Another one may
   have been carried out: Broken, and the client gets no answer either; it sends its request again, with the same
   X-Request-ID.
-- No answer came for LATE seconds: the process may be stopped, or the network lets nothing through. It looks each second
-  whether that process is still the home, and breaks the connection once it is not.
+- Nothing came for LATE seconds, no answer or not the rest of one: the process may be stopped, or the network lets
+  nothing through. It looks each second whether that process is still the home, and breaks the connection once it is
+  not.
 - The connection ended within an answer: the client's ends too.
 """
 
@@ -32,15 +33,17 @@ import json
 import logging
 import socket
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from emulator.api.messages import BodyParts, Delivery, Fields, Push, Request, Response, Stream, Unsubscribe
 from emulator.store import StoreError
 from emulator.web.application import Watching
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -299,17 +302,18 @@ class Ways:
             raise NotDelivered(reason, moved=False) from error
         try:
             await _send(writer, head, request.body)
-            answer, body = await self._answer(reader, bank, home)
+            answer, body = await self._sent(_receive(reader), bank, home)
             kind = answer["as"]
             if kind in _NOT_DELIVERED:
                 writer.close()
                 raise NotDelivered(_NOT_DELIVERED[kind].format(address), moved=kind == "elsewhere")
             status, headers = answer["status"], [(name, value) for name, value in answer["headers"]]
             if kind == "stream":
-                return Stream(status, headers, lambda push: _subscribed(reader, writer, push))
+                events = self._events(reader, bank, home)
+                return Stream(status, headers, lambda push: _subscribed(events, writer, push))
             response = Response(status, headers, body, Delivery(answer["delay"], answer["disconnect"]))
             if kind == "parts":
-                response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer))
+                response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer, bank, home))
             else:
                 self._release(address, reader, writer)
             return response
@@ -320,17 +324,17 @@ class Ways:
             writer.close()
             raise
 
-    async def _answer(self, reader: StreamReader, bank: str, home: str) -> tuple[dict[str, Any], bytes]:
-        """The first message of an answer; ConnectionError once the process that owes it is not the home any more."""
-        answer = asyncio.get_running_loop().create_task(_receive(reader))
+    async def _sent(self, reading: Coroutine[Any, Any, T], bank: str, home: str) -> T:
+        """What a process sends next; ConnectionError once it is not the home any more, as it may be stopped."""
+        coming = asyncio.get_running_loop().create_task(reading)
         try:
-            while not (await asyncio.wait([answer], timeout=LATE))[0]:
+            while not (await asyncio.wait([coming], timeout=LATE))[0]:
                 with suppress(StoreError):  # nobody can take the bank meanwhile
-                    if not await self._is_home(bank, home) and not answer.done():
+                    if not await self._is_home(bank, home) and not coming.done():
                         raise ConnectionResetError("another process is the home")
-            return answer.result()
+            return coming.result()
         finally:
-            answer.cancel()
+            coming.cancel()
 
     async def _connection(self, address: str) -> tuple[StreamReader, StreamWriter]:
         free = self._free.get(address, [])
@@ -352,10 +356,16 @@ class Ways:
         else:
             writer.close()
 
-    async def _pieces(self, address: str, reader: StreamReader, writer: StreamWriter) -> AsyncIterator[bytes]:
+    async def _events(self, reader: StreamReader, bank: str, home: str) -> AsyncIterator[bytes]:
+        while chunk := await self._sent(reader.read(1 << 16), bank, home):
+            yield chunk
+
+    async def _pieces(
+        self, address: str, reader: StreamReader, writer: StreamWriter, bank: str, home: str
+    ) -> AsyncIterator[bytes]:
         try:
             while True:
-                head, piece = await _receive(reader)
+                head, piece = await self._sent(_receive(reader), bank, home)
                 if head.get("last"):
                     break
                 yield piece
@@ -368,10 +378,10 @@ class Ways:
         self._release(address, reader, writer)
 
 
-def _subscribed(reader: StreamReader, writer: StreamWriter, push: Push) -> Unsubscribe:
+def _subscribed(events: AsyncIterator[bytes], writer: StreamWriter, push: Push) -> Unsubscribe:
     async def read() -> None:
         with suppress(OSError):
-            while chunk := await reader.read(1 << 16):
+            async for chunk in events:
                 push(chunk)
         push(None)
 

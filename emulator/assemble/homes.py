@@ -410,11 +410,13 @@ class Homes:
 
     async def _look_around(self) -> None:
         """Take over banks whose home has gone, follow what others make, and give back what nobody asks for."""
-        for name in await self.leases.orphans(AT_ONCE):
-            try:
-                await self.locate(name)
-            except StoredDataDamaged as error:  # it is given back at rest, and the others go on
-                logger.error("%s", error)
+        # those that are held here are renewed by the other task
+        while orphans := [name for name in await self.leases.orphans(AT_ONCE) if name not in self.leases.held]:
+            for name in orphans:
+                try:
+                    await self.locate(name)
+                except StoredDataDamaged as error:  # it is given back at rest, and the others go on
+                    logger.error("%s", error)
         if self.registry.watched():
             await self.refresh()
         else:

@@ -32,7 +32,7 @@ from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown, Server, StoreUnreachable, StoreUnusable
 from tests.known_state import KARI
 from tests.ports import free_port
-from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
+from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
 
 MONDAY = "2026-03-02T09:00:00+01:00"
@@ -703,6 +703,21 @@ async def test_banks_whose_home_is_gone_are_taken_over_without_a_request(
         await over(three, "orphan")
         await eventually(lambda: has(one, "orphan") or has(two, "orphan"))
         await one.control("GET", "clock", bank="orphan")
+
+
+async def test_however_many_banks_a_home_had_they_are_taken_over_at_the_next_look(
+    tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["default", *(f"orphan{number}" for number in range(4))]
+    async with process(store_url, tmp_path / "one") as one:
+        for name in names[1:]:
+            await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
+    for name in names:
+        await over(one, name)
+    monkeypatch.setattr(homes, "AT_ONCE", 1)
+    monkeypatch.setattr(homes, "RENEWING", 2 * PATIENCE)  # it looks once
+    async with process(store_url, tmp_path / "two") as two:
+        await eventually(lambda: all(has(two, name) for name in names))
 
 
 async def test_a_home_that_ends_leaves_request_log_and_counters(one: Process, two: Process, tmp_path: Path) -> None:

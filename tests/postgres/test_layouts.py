@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import psycopg
@@ -17,7 +18,7 @@ from emulator.settings import ServeSettings
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import StoreLayoutNewer
 from emulator.store.postgres.log import content_of
-from tests.postgres.process import execute, process
+from tests.postgres.process import PATIENCE, execute, process
 from tests.postgres.server import ROLE, PostgreSQL
 
 SCHEMA = "bank_emulator"
@@ -55,6 +56,20 @@ async def test_a_store_of_layout_1_is_migrated_at_the_first_start(store_url: str
         assert await execute(store_url, "SELECT made FROM {schema}.bank WHERE name = 'red'") == [(2,)]
         await one.end()
     assert await asyncio.to_thread(run, ["state", "check", "--store", store_url]) == 0
+
+
+async def test_of_processes_that_start_together_one_migrates(store_url: str) -> None:
+    loaded(store_url)
+    async with AsyncExitStack() as ending:
+        connect = AsyncConnection.connect
+        one, two, other = [await ending.enter_async_context(await connect(store_url, autocommit=True)) for _ in "123"]
+        async with asyncio.timeout(PATIENCE), other.transaction():
+            await other.execute(f"SELECT FROM {SCHEMA}.layout FOR UPDATE")
+            starts = asyncio.gather(layout.prepare(one, SCHEMA), layout.prepare(two, SCHEMA))
+            while await execute(store_url, "SELECT count(*) FROM pg_locks WHERE NOT granted") != [(2,)]:
+                await asyncio.sleep(0.01)
+        await starts
+    assert await execute(store_url, "SELECT version FROM {schema}.layout") == [(layout.VERSION,)]
 
 
 async def test_a_check_does_not_migrate(store_url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import BodyParts, Request, Response, Stream
 from emulator.assemble import forwarding
 from emulator.assemble.forwarding import NotDelivered, Ways
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
 from emulator.store.postgres.connection import StoreUnreachable
 from tests.known_state import KARI
-from tests.postgres.process import HEADERS, Process, eventually, execute, process, request, whole
+from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, process, request, whole
 from tests.unit.pages.visitor import Page, Visitor
 
 BANK = "/banks/guarded"
@@ -319,6 +320,41 @@ async def test_a_home_that_is_stopped_holds_no_request_up_when_another_has_taken
     answer = await asked
     assert isinstance(answer, Response)
     assert (answer.status, answer.delivery.disconnect) == ((200, None) if method == "GET" else (503, "after"))
+
+
+async def endless() -> AsyncIterator[bytes]:
+    yield b"a"
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [Stream(200, [], lambda _: lambda: None), Response(200, parts=BodyParts(2, endless()))],
+    ids=["a stream", "a body"],
+)
+async def test_an_answer_ends_where_its_home_is_stopped_meanwhile_and_another_has_taken_the_bank(
+    one: Process, two: Process, bank: str, begun: Response | Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(_name: str, _asked: Request) -> Response | Stream:
+        return begun
+
+    async def none(_most: int) -> list[str]:
+        return []
+
+    assert one.homes._entrance is not None
+    monkeypatch.setattr(forwarding, "LATE", 0.05)
+    monkeypatch.setattr(one.homes.leases, "orphans", none)  # it is stopped: it takes nothing over
+    monkeypatch.setattr(one.homes._entrance, "_here", stopped)
+    answer = await two.ask("GET", "events", bank=bank)
+    statement = "UPDATE {schema}.bank SET until = now() - interval '1 s', home = 'gone' WHERE name = %s"
+    await execute(one.url, statement, bank)
+    if isinstance(answer, Stream):
+        seen, _ = follow(answer)
+        await eventually(lambda: seen == [None])
+    else:
+        with pytest.raises(ConnectionResetError):
+            async with asyncio.timeout(PATIENCE):
+                await whole(answer)
 
 
 async def test_a_home_that_cannot_read_the_store_says_so_to_whoever_asked_it(

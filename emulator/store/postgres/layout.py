@@ -117,15 +117,19 @@ async def prepare(
     """Create the tables in `schema`, or migrate them; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
     for attempt in range(ATTEMPTS):
         try:
-            async with connection.transaction():
-                if await _is_empty(connection, schema):
+            if await _is_empty(connection, schema):
+                async with connection.transaction():
                     await _make(connection, schema, version)
-                    return
-                before = await _version(connection, schema, version, lock=" FOR UPDATE")
-                for older in range(before, version):
-                    for statement in (*steps[older], "UPDATE {schema}.layout SET version = {version}"):
-                        await connection.execute(_in_schema(statement, schema, version))
-                await _check(connection, schema)
+                return
+            if await _version(connection, schema, version) < version:
+                async with connection.transaction():
+                    # Of processes that start together one does it, once nobody else has a lock that it needs, too.
+                    await connection.execute(_in_schema("LOCK TABLE {schema}.layout", schema, version))
+                    before = await _version(connection, schema, version)
+                    for older in range(before, version):
+                        for statement in (*steps[older], "UPDATE {schema}.layout SET version = {version}"):
+                            await connection.execute(_in_schema(statement, schema, version))
+            await _check(connection, schema)
             return
         except (errors.UndefinedTable, errors.UndefinedColumn):  # a layout of something else has a version, too
             raise _foreign(schema) from None
@@ -164,10 +168,10 @@ async def _make(connection: AsyncConnection[TupleRow], schema: str, version: int
                 await connection.execute(_in_schema(statement, schema, version))
 
 
-async def _version(connection: AsyncConnection[TupleRow], schema: str, most: int, *, lock: str = "") -> int:
+async def _version(connection: AsyncConnection[TupleRow], schema: str, most: int) -> int:
     """The version of the tables; StoreLayoutNewer if it is above `most`."""
     try:
-        rows = await connection.execute(_in_schema(f"SELECT version FROM {{schema}}.layout{lock}", schema, most))
+        rows = await connection.execute(_in_schema("SELECT version FROM {schema}.layout", schema, most))
     except errors.UndefinedColumn:
         raise _foreign(schema) from None
     row = await rows.fetchone()

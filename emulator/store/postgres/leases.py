@@ -53,6 +53,7 @@ from emulator.store.postgres.connection import LOADING, Server, StoredDataDamage
 
 LASTS = 3.0  # seconds of the database's clock
 MARGIN = 0.5  # seconds
+ASKED = 0.5  # seconds for which an answer to `is_home` is used
 
 # Linux's monotonic clock stands still while the machine is suspended, this one does not; elsewhere it is the other way.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -209,7 +210,7 @@ class Leases:
     async def is_home(self, name: str, home: str) -> bool:
         """Whether another process is the home of a bank.
 
-        All who wait for an answer of that home ask together: a line that is slow would be full of their questions.
+        All who wait for that home ask together, once in ASKED seconds: their questions would fill a slow line.
         """
         asked = name, home
         if asked not in self._asking:
@@ -218,7 +219,7 @@ class Leases:
         return bool(await asyncio.shield(self._asking[asked]))
 
     def _answered(self, asked: tuple[str, str], asking: asyncio.Task[list[Any]]) -> None:
-        del self._asking[asked]
+        asyncio.get_running_loop().call_later(ASKED, self._asking.pop, asked)
         if not asking.cancelled():
             asking.exception()  # perhaps nobody waits for it any more
 
