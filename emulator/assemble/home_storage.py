@@ -167,7 +167,11 @@ class HomeStorage(Storage):
 
         `end` is not needed: the registry closes the bank after the last step, when it is known to be deleted.
         """
-        homes, lease = self._homes, self._lease(name)
+        homes = self._homes
+        documents = homes.registry.documents(name)
+        if documents is not None and documents.log.sync_needed:
+            yield None  # its creation, perhaps, which would be carried out again if it were not stored before
+        lease = self._lease(name)
         lease.deleting = True
         try:
             yield from in_thread(lambda: _execute(homes, DELETE, name, lease.epoch), lasts=True)

@@ -450,6 +450,8 @@ class Homes:
             self._next_look = None
             rows = await self.server.rows(_LOOK, self.authority.version)
             present = {name: Elsewhere(*where) for kind, name, _, _, *where in rows if kind is None}
+            here = Elsewhere(self.leases.address, self.leases.home)  # also of a bank whose creation is being stored
+            present |= {service.bank.name: here for service in self.registry.services()}
             before, self.known = self.known, present
             issued = self.authority.learn([row[:4] for row in rows if row[0] is not None])
         # watchers hear of what is new

@@ -1060,6 +1060,27 @@ async def test_who_asks_for_a_damaged_bank_that_is_being_replaced_does_not_distu
     await one.control("PUT", f"banks/{bank}", {"fixtures": "empty"}, status=200)
 
 
+async def test_a_bank_whose_creation_is_being_stored_is_deleted_after_that(one: Process, two: Process) -> None:
+    """Else the creation would not be stored, and be carried out again after the deletion that has seen its bank."""
+    goes_on = asyncio.Event()
+
+    async def held(commit: Awaitable[Any]) -> Any:
+        await goes_on.wait()
+        return await commit
+
+    async with commits_of(one, held):
+        made = one.ask("PUT", "banks/brief", {"fixtures": "empty"})
+        await eventually(lambda: has(one, "brief"))
+        deleted = one.ask("DELETE", "banks/brief")
+        for _ in range(20):  # the deletion has begun, and has had the time to be carried out
+            await execute(one.url, "SELECT 1")
+        goes_on.set()
+        statuses = [answer.status for answer in (await made, await deleted) if isinstance(answer, Response)]
+    assert statuses == [201, 204]
+    for each in (one, two):
+        await each.control("GET", "clock", bank="brief", status=404)
+
+
 async def test_a_bank_that_was_made_again_is_not_closed_by_the_deletion_before(one: Process, bank: str) -> None:
     deleted = asyncio.Event()
 
