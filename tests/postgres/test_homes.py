@@ -32,7 +32,7 @@ from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown, Server, StoreUnreachable, StoreUnusable
 from tests.known_state import KARI
 from tests.ports import free_port
-from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, process, request
+from tests.postgres.process import HEADERS, Process, eventually, execute, process, request
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL
 
 MONDAY = "2026-03-02T09:00:00+01:00"
@@ -709,13 +709,17 @@ async def test_however_many_banks_a_home_had_they_are_taken_over_at_the_next_loo
     tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["default", *(f"orphan{number}" for number in range(4))]
+
+    async def once(_: homes.Homes, work: Callable[[], Awaitable[None]], **_logs: bool) -> None:
+        await work()
+
     async with process(store_url, tmp_path / "one") as one:
         for name in names[1:]:
             await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
     for name in names:
         await over(one, name)
     monkeypatch.setattr(homes, "AT_ONCE", 1)
-    monkeypatch.setattr(homes, "RENEWING", 2 * PATIENCE)  # it looks once
+    monkeypatch.setattr(homes.Homes, "_each_second", once)
     async with process(store_url, tmp_path / "two") as two:
         await eventually(lambda: all(has(two, name) for name in names))
 
@@ -1069,13 +1073,13 @@ async def test_a_bank_whose_creation_is_being_stored_is_deleted_after_that(one: 
         return await commit
 
     async with commits_of(one, held):
-        made = one.ask("PUT", "banks/brief", {"fixtures": "empty"})
+        created = one.ask("PUT", "banks/brief", {"fixtures": "empty"})
         await eventually(lambda: has(one, "brief"))
         deleted = one.ask("DELETE", "banks/brief")
         for _ in range(20):  # the deletion has begun, and has had the time to be carried out
             await execute(one.url, "SELECT 1")
         goes_on.set()
-        statuses = [answer.status for answer in (await made, await deleted) if isinstance(answer, Response)]
+        statuses = [answer.status for answer in (await created, await deleted) if isinstance(answer, Response)]
     assert statuses == [201, 204]
     for each in (one, two):
         await each.control("GET", "clock", bank="brief", status=404)
