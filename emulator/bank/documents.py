@@ -385,7 +385,7 @@ class Consent(TypedDict):
     revoked: NotRequired[str]  # moment
     replaced: NotRequired[str]  # moment at which a newer consent took its place
     ownIds: NotRequired[bool]  # given with the setting account_ids at renewed: accounts have resourceIds of its own
-    terminated: NotRequired[bool]  # revoked by the TPP
+    terminated: NotRequired[bool]  # `revoked` is the moment at which the TPP deleted it
 
 
 class Acting(TypedDict):

@@ -5,9 +5,10 @@ The state is not stored but follows from what has happened to the document (`sta
     status     when                                             changed by
     valid      the newest of its owner, SCA within 180 days     `grant`, at the end of an SCA
     expired    180 days are over, or a later one replaced it    time alone; `grant`; `expire`, by a scenario
-    revoked    the person withdrew it, or the TPP deleted it    `revoke`, `terminate`
+    revoked    the person withdrew it                           `revoke`
+    terminated the TPP deleted it                               `terminate`
 
-Nothing leaves `revoked`, and only an SCA gives access again, by a new document. There is one valid consent for each
+Nothing leaves the last two, and only an SCA gives access again, by a new document. There is one valid consent for each
 TPP, person, context and agreement (`Owner`). The next request is refused already: access asks `current` each time.
 The last use is written apart from the request, so that reads go on while the bank cannot write (`note_use`).
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from typing import Literal
 
 from typing_extensions import TypedDict
 
@@ -34,6 +36,7 @@ from emulator.bank.kinds import ACCOUNT, CARD, CONSENT
 from emulator.store import StoreUnwritable
 
 LIFETIME = timedelta(days=180)
+ConsentStatus = Literal["valid", "revoked", "terminated", "expired"]
 # Ended consents of a person, TPP, context and agreement that stay stored.
 ENDED_KEPT = 20
 
@@ -54,10 +57,10 @@ def age(bank: Bank, consent: Consent) -> timedelta:
     return bank.clock.now() - moment(consent["lastSca"])
 
 
-def status(bank: Bank, consent: Consent) -> str:
-    """`valid`, `revoked` or `expired`, which a replaced one is too."""
-    if consent.get("revoked"):
-        return "revoked"
+def status(bank: Bank, consent: Consent) -> ConsentStatus:
+    """`valid`, `revoked`, `terminated` or `expired`, which a replaced one is too."""
+    if "revoked" in consent:
+        return "terminated" if consent.get("terminated") else "revoked"
     return "expired" if "replaced" in consent or age(bank, consent) >= LIFETIME else "valid"
 
 
@@ -184,10 +187,7 @@ def revoke(bank: Bank, consent_id: str) -> Consent:
     """The person withdraws a consent at the bank; effective at the next call."""
     consent = bank.find(CONSENT, consent_id)
     if status(bank, consent) == "valid":
-        consent["revoked"] = bank.clock.stamp()
-        bank.documents.put(CONSENT, consent)
-        bank.publish({"type": "consent", "id": consent_id, "status": "revoked", "at": consent["revoked"]})
-        _notify(bank, consent_id, "terminatedByTpp" if consent.get("terminated") else "revokedByPsu")
+        _end(bank, consent)
     return consent
 
 
@@ -195,8 +195,15 @@ def terminate(bank: Bank, consent: Consent) -> None:
     """The TPP deletes a consent; effective at the next call."""
     if status(bank, consent) == "valid":
         consent["terminated"] = True
-        bank.documents.put(CONSENT, consent)
-        revoke(bank, consent["id"])
+        _end(bank, consent)
+
+
+def _end(bank: Bank, consent: Consent) -> None:
+    consent["revoked"] = bank.clock.stamp()
+    bank.documents.put(CONSENT, consent)
+    ended = status(bank, consent)
+    bank.publish({"type": "consent", "id": consent["id"], "status": ended, "at": consent["revoked"]})
+    _notify(bank, consent["id"], "terminatedByTpp" if ended == "terminated" else "revokedByPsu")
 
 
 class ConsentView(TypedDict):
@@ -204,12 +211,13 @@ class ConsentView(TypedDict):
 
     consentId: str
     tpp: str
+    tppName: str
     nationalId: str
     context: str
     agreement: str | None
     accounts: list[str]
     cards: list[str]
-    status: str
+    status: ConsentStatus
     lastSca: str
     validUntil: str
 
@@ -226,7 +234,6 @@ class Read(TypedDict):
 class OwnConsent(ConsentView):
     """A consent as the customer sees it; `lastUse` is a date."""
 
-    tppName: str
     lastUse: str | None
     reads: list[Read]
 
@@ -236,6 +243,7 @@ def view(bank: Bank, consent: Consent) -> ConsentView:
     return {
         "consentId": consent["id"],
         "tpp": consent["tpp"],
+        "tppName": consent.get("tppName", consent["tpp"]),
         "nationalId": consent["nationalId"],
         "context": consent["context"],
         "agreement": consent["agreement"],

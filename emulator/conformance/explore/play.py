@@ -196,7 +196,7 @@ class Run:
         if kind in ("payment", "consent", "basket"):
             self._quiet = 0
             self._still.clear()
-            self.withdrawn |= status == "revoked"
+            self.withdrawn |= status in ("revoked", "terminated")
             if status in FINAL:
                 self.ended[event["id"]] = self.answers
             self._row("bank", f"{kind} {_short(event['id'])} is {status}", at=event["at"])
