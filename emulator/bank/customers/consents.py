@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
-from emulator.bank.clock import date_time, moment, stamp
+from emulator.bank.clock import date_time, later, moment, stamp
 from emulator.bank.customers import people
 from emulator.bank.customers.people import Owner
 from emulator.bank.documents import Consent
@@ -102,9 +102,12 @@ def grant(
         if number >= ENDED_KEPT:
             bank.documents.delete(CONSENT, old["id"])
         elif "revoked" not in old and "replaced" not in old:
+            was_valid = status(bank, old) == "valid"
             old["replaced"] = now
+            old.pop("due", None)
             bank.documents.put(CONSENT, old)
-            _notify(bank, old["id"], "expired")
+            if was_valid:
+                _notify(bank, old["id"], "expired")
     consent: Consent = {
         "id": consent_id or bank.ids.new(),
         "owner": _key(owner),
@@ -119,6 +122,8 @@ def grant(
     }
     if tpp_name is not None:
         consent["tppName"] = tpp_name
+    if bank.settings.notifications:
+        consent["due"] = later(now, LIFETIME)
     if bank.settings.account_ids == "renewed":
         consent["ownIds"] = True
     bank.documents.put(CONSENT, consent)
@@ -200,6 +205,7 @@ def terminate(bank: Bank, consent: Consent) -> None:
 
 def _end(bank: Bank, consent: Consent) -> None:
     consent["revoked"] = bank.clock.stamp()
+    consent.pop("due", None)
     bank.documents.put(CONSENT, consent)
     ended = status(bank, consent)
     bank.publish({"type": "consent", "id": consent["id"], "status": ended, "at": consent["revoked"]})
@@ -259,7 +265,14 @@ def expire(bank: Bank, consent: Consent) -> None:
     """Expire a valid consent by making its last SCA 180 days old."""
     if status(bank, consent) == "valid":
         consent["lastSca"] = stamp(bank.clock.now() - LIFETIME)
-        bank.documents.put(CONSENT, consent)
+        lapse(bank, consent)
+
+
+def lapse(bank: Bank, consent: Consent) -> None:
+    """The 180 days of a consent are over, a step of bank time: it is notified."""
+    consent.pop("due", None)
+    bank.documents.put(CONSENT, consent)
+    _notify(bank, consent["id"], "expired")
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[ConsentView]:
