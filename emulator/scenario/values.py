@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from emulator.bank.problems import path_of
 from emulator.bank.settings import problems_in, schemas
-from emulator.bank.validation import Mismatch, Model, Reads, matching, one_of, refuse, union
+from emulator.bank.validation import Mismatch, Model, Reads, decimal_text, matching, one_of, refuse, union
 from emulator.scenario import durations
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -37,8 +37,10 @@ def duration(longest: timedelta = durations.LONGEST) -> Reads:
     return Reads(read, schema)
 
 
-def amount(pattern: str) -> Reads:
-    return matching(re.compile(pattern, re.ASCII), 'an amount in quotes, such as "100.00"')
+def amount(pattern: str, **bounds: int) -> Reads:
+    """The text of an amount; a number, within `bounds`, is converted as in fixtures."""
+    text = matching(re.compile(pattern, re.ASCII), 'an amount, such as "100.00"')
+    return Reads(lambda value: text.read(decimal_text(value)), {"anyOf": [text.schema, {"type": "number", **bounds}]})
 
 
 Duration = Annotated[timedelta, duration()]
