@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.condition_forms import Nested, Single, compiled
-from emulator.bank.conditions import ABSENT
+from emulator.bank.condition_forms import NAMED, Nested, Operators, Single, compiled
+from emulator.bank.conditions import ABSENT, fits
 from emulator.bank.problems import written
-from emulator.bank.validation import Model, Names, Omittable, filled, validate
+from emulator.bank.validation import Adds, Mismatch, Model, Names, Omittable, filled, refuse, validate
 from emulator.discovery import modules
 from emulator.scenario.actors import Actors, As
 from emulator.scenario.transport import ReceivedAnswer
@@ -36,19 +36,61 @@ LEAST_FAILURE = 400
 LONGEST_SHOWN = 600
 
 
+def _is_status(stated: Any) -> bool:
+    """Whether an answer may have this status, or one that meets this condition."""
+    if "${" in str(stated):
+        return True
+    condition = compiled(stated, strict=True)
+    return any(fits(condition, status) for status in range(100, 600))
+
+
+def _of_an_answer(stated: Any) -> Any:
+    """Refuse a condition on the status that no answer meets."""
+    listed = stated.in_ if isinstance(stated, Operators) and isinstance(stated.in_, list) else []
+    wrong = [(("in", index), word) for index, word in enumerate(listed) if not _is_status(word)]
+    if not wrong and not _is_status(stated):
+        wrong = [((), stated)]
+    if wrong:
+        refuse(*(Mismatch("a status from 100 to 599", path=path, value=word) for path, word in wrong))
+    return stated
+
+
+def _a_range(stated: Any) -> Any:
+    if not isinstance(stated, Operators):
+        refuse(Mismatch("a condition, such as {lt: 2}", value=stated))
+    return stated
+
+
+_A_STATUS = Adds(
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 100, "maximum": 599},
+            {"type": "string", "pattern": rf"\*|{NAMED}"},
+            {"type": "object"},
+        ]
+    }
+)
+
+
 class Expect(Model):
     """The expected answer of a step."""
 
     model_config = ConfigDict(title="expect")
 
-    status: Omittable[Single] = None
+    status: Annotated[Omittable[Single], AfterValidator(_of_an_answer), _A_STATUS] = None
     json_body: Omittable[Nested] = Field(
         None, alias="json", description="Members that the answer must have; it may have others."
     )
     headers: dict[str, Single] = Field(default_factory=dict)
     body: Omittable[Single] = None
     lost: bool = Field(False, description="The connection was closed without an answer.")
-    seconds: Omittable[Single] = None
+    seconds: Annotated[Omittable[Single], AfterValidator(_a_range), Adds({"type": "object"})] = None
+
+    @model_validator(mode="after")
+    def _has_an_answer(self) -> Self:
+        if self.lost and len(self.model_fields_set) > 1:
+            refuse(Mismatch(text="An answer that is lost has nothing else to expect.", path=("lost",)))
+        return self
 
 
 class Step(Model):

@@ -395,6 +395,8 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "story": [{"psu": "approve x y"}]},
     {"scenario": "x", "rules": [{"when": {"path": {}}, "then": {"delay": "1s"}}]},
     {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "expect": {"status": {}}}]},
+    {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "expect": {"status": "200"}}]},
+    {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "expect": {"seconds": 2}}]},
     {"scenario": "x", "story": [{"clock": "stop"}]},
     {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "expect": {"code": 1}}]},
 ]
