@@ -19,7 +19,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from emulator.bank.condition_forms import NAMED, Nested, Operators, Single, compiled
 from emulator.bank.conditions import ABSENT, fits
-from emulator.bank.problems import written
+from emulator.bank.problems import Path, written
 from emulator.bank.validation import Adds, Mismatch, Model, Names, Omittable, filled, refuse, validate
 from emulator.discovery import modules
 from emulator.scenario.actors import Actors, As
@@ -47,7 +47,7 @@ def _is_status(stated: Any) -> bool:
 def _of_an_answer(stated: Any) -> Any:
     """Refuse a condition on the status that no answer meets."""
     listed = stated.in_ if isinstance(stated, Operators) and isinstance(stated.in_, list) else []
-    wrong = [(("in", index), word) for index, word in enumerate(listed) if not _is_status(word)]
+    wrong: list[tuple[Path, Any]] = [(("in", index), word) for index, word in enumerate(listed) if not _is_status(word)]
     if not wrong and not _is_status(stated):
         wrong = [((), stated)]
     if wrong:
