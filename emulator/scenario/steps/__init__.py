@@ -11,19 +11,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from emulator.bank.condition_forms import NAMED, Nested, Operators, Single, compiled
-from emulator.bank.conditions import ABSENT, fits
-from emulator.bank.problems import Path, written
+from emulator.bank.conditions import ABSENT
+from emulator.bank.problems import written
 from emulator.bank.validation import Adds, Mismatch, Model, Names, Omittable, filled, refuse, validate
 from emulator.discovery import modules
 from emulator.scenario.actors import Actors, As
 from emulator.scenario.transport import ReceivedAnswer
+from emulator.scenario.values import possible_status
 from emulator.scenario.variables import NAME
 
 Save = Annotated[
@@ -34,25 +35,6 @@ Save = Annotated[
 
 LEAST_FAILURE = 400
 LONGEST_SHOWN = 600
-
-
-def _is_status(stated: Any) -> bool:
-    """Whether an answer may have this status, or one that meets this condition."""
-    if "${" in str(stated):
-        return True
-    condition = compiled(stated, strict=True)
-    return any(fits(condition, status) for status in range(100, 600))
-
-
-def _of_an_answer(stated: Any) -> Any:
-    """Refuse a condition on the status that no answer meets."""
-    listed = stated.in_ if isinstance(stated, Operators) and isinstance(stated.in_, list) else []
-    wrong: list[tuple[Path, Any]] = [(("in", index), word) for index, word in enumerate(listed) if not _is_status(word)]
-    if not wrong and not _is_status(stated):
-        wrong = [((), stated)]
-    if wrong:
-        refuse(*(Mismatch("a status from 100 to 599", path=path, value=word) for path, word in wrong))
-    return stated
 
 
 def _a_range(stated: Any) -> Any:
@@ -77,7 +59,7 @@ class Expect(Model):
 
     model_config = ConfigDict(title="expect")
 
-    status: Annotated[Omittable[Single], AfterValidator(_of_an_answer), _A_STATUS] = None
+    status: Annotated[Omittable[Single], AfterValidator(partial(possible_status, strict=True)), _A_STATUS] = None
     json_body: Omittable[Nested] = Field(
         None, alias="json", description="Members that the answer must have; it may have others."
     )
