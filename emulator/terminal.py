@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TextIO
 
 _REORDERING = "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"
@@ -34,6 +35,25 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return ascii(match[0])[1:-1]
+
+
+class LossyStream:
+    """A text stream that drops what cannot be written, as on a full disk; everything else is that of `stream`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class PrintableStream:

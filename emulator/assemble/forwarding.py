@@ -35,6 +35,7 @@ import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -48,7 +49,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 CONNECTING = 2.0  # seconds
-ENDING = 1.0  # seconds in which requests in progress are answered when the process ends
+ENDING = 1.0  # seconds, or more, in which requests in progress are answered when the process ends
 LINGERING = 0.1  # seconds in which others hear that this process is not the home any more
 LATE = 1.0  # seconds
 IDLE = 16  # connections to one address that are kept while nobody uses them
@@ -145,8 +146,8 @@ class Entrance:
         """Begin to accept connections."""
         self._server = await asyncio.start_server(self._serve, sock=self._bound)
 
-    async def close(self) -> None:
-        """End all connections, once the requests in progress are answered.
+    async def close(self, until: float = 0.0) -> None:
+        """End all connections, once the requests in progress are answered, at the latest after ENDING or at `until`.
 
         They stay open for a moment: a request that was sent before the other process knew better hears `elsewhere`, and
         is sent to the new home. A connection that just ended would not say whether the request was carried out.
@@ -158,7 +159,7 @@ class Entrance:
         for writer in set(self._connections.values()) - self._answering:
             writer.close()
         if self._connections:
-            await asyncio.wait(self._connections, timeout=ENDING)
+            await asyncio.wait(self._connections, timeout=max(ENDING, until - monotonic()))
         for task, writer in self._connections.items():
             writer.transport.abort()
             task.cancel()

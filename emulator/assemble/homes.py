@@ -464,8 +464,11 @@ class Homes:
                 self.registry.publish_to_all("banks", name, "deleted")
         self._looked = True
 
-    async def leave(self) -> None:
-        """Give every bank back, with what is in memory of it, and end all connections."""
+    async def leave(self, until: float = 0.0) -> None:
+        """Give every bank back, with what is in memory of it, and end all connections.
+
+        What others have passed on is answered until the moment `until`, as long as what the process's own clients ask.
+        """
         self._ending = True
         for task in list(self._tasks):
             task.cancel()
@@ -474,7 +477,7 @@ class Homes:
         self.server.cut()
         await asyncio.wait([giving], timeout=LEAVING)
         if self._entrance is not None:
-            await self._entrance.close()
+            await self._entrance.close(until)
             self._ways.close()
         await self.server.close()
 

@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from errno import EADDRNOTAVAIL
 from threading import Thread
+from time import monotonic
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -40,6 +41,7 @@ from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreU
 from emulator.store.postgres.leases import Leases
 from emulator.web.application import Answering, Watching
 from emulator.web.console.handler import LIFETIME
+from emulator.web.wire import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ class SharedApplication(BankApplication):
     """The application of a process that shares banks: requests are answered by the homes of their banks."""
 
     homes: Homes
+    _answers_until = 0.0
 
     def around(self, local: Answering, watching: Watching) -> Answering:
         return self.homes.around(local, watching)
@@ -69,8 +72,12 @@ class SharedApplication(BankApplication):
         # a bank may be handed over at any time, and its requests are not to wait for imports then
         Thread(target=self.warm_up, name="warm-up", daemon=True).start()
 
+    def stop(self) -> None:
+        super().stop()
+        self._answers_until = monotonic() + Limits().drain_seconds
+
     async def leave(self) -> None:
-        await self.homes.leave()
+        await self.homes.leave(self._answers_until)
 
 
 def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:

@@ -381,11 +381,12 @@ class Consent(TypedDict):
     created: str
     lastSca: str  # moment; valid for 180 days from it
     tppName: NotRequired[str]  # for people
+    due: NotRequired[str]  # moment at which it expires, if that may be notified
     lastUse: NotRequired[str]  # date
     revoked: NotRequired[str]  # moment
     replaced: NotRequired[str]  # moment at which a newer consent took its place
     ownIds: NotRequired[bool]  # given with the setting account_ids at renewed: accounts have resourceIds of its own
-    terminated: NotRequired[bool]  # revoked by the TPP
+    terminated: NotRequired[bool]  # `revoked` is the moment at which the TPP deleted it
 
 
 class Acting(TypedDict):
@@ -432,7 +433,8 @@ class Sca(ScaTarget):
     chosen: NotRequired[Acting]  # the context that the person chose
     ended: NotRequired[str]  # moment
     redirect: NotRequired[str]  # where the browser was sent at the end
-    timedOut: NotRequired[Literal[True]]  # it failed because it was too old
+    due: NotRequired[str]  # moment at which its time is over, of one whose end may be notified
+    timedOut: NotRequired[Literal[True]]  # its time was over before it ended
     passed: NotRequired[list[str]]  # the steps that the customer has completed
     mistyped: NotRequired[bool]  # an unknown identity number was typed once
 

@@ -86,11 +86,16 @@ SESSION = Kind[d.Session](
     indexes=("key", "owner", "past", "nationalId"),
     ordered={"created": Ordered(by="created")},
 )
-CONSENT = Kind[d.Consent]("consent", indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")})
+CONSENT = Kind[d.Consent](
+    "consent",
+    indexes=("owner", "nationalId"),
+    ordered={"created": Ordered(by="created"), "due": Ordered(by="due")},
+)
 SCA = Kind[d.Sca](
     "sca",
     # passing: may be evicted, the oldest first
     indexes=("target", "status", "passing"),
+    ordered={"due": Ordered(by="due")},
     arrival="created",
 )
 LOGIN = Kind[d.Login]("login", indexes=("passing",))  # at the bank itself; id: the token that the browser stores

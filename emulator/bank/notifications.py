@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, later
 from emulator.bank.documents import DeliveryAttempt, Notification, Sca, Subscription
-from emulator.bank.kinds import AUTHORISATION, NOTIFICATION, PAYMENT, SUBSCRIPTION
+from emulator.bank.kinds import AUTHORISATION, CONSENT, NOTIFICATION, PAYMENT, SCA, SUBSCRIPTION
 from emulator.bank.scheme.transitions import FINAL
 
 CONTENTS = ("SCA", "PROCESS", "LAST")  # Berlin Group 1.3.11, TPP-Notification-Content-Preferred
@@ -228,12 +228,15 @@ def next_due(bank: Bank) -> str | None:
 
 
 def are_to_come(bank: Bank) -> bool:
-    """Whether notifications wait or may follow: one is unanswered, or a payment with a subscription has a due step."""
+    """Whether notifications wait or may follow: one is unanswered, or there are a subscription and a due step."""
     if not bank.settings.notifications:
         return False
     documents = bank.documents
     unanswered = documents.count(NOTIFICATION) > documents.count(NOTIFICATION, done="yes")
-    return unanswered or (documents.count(SUBSCRIPTION) > 0 and documents.first_key(PAYMENT, "due") is not None)
+    return unanswered or (
+        documents.count(SUBSCRIPTION) > 0
+        and any(documents.first_key(kind, "due") is not None for kind in (PAYMENT, SCA, CONSENT))
+    )
 
 
 class Parties(NamedTuple):

@@ -203,6 +203,11 @@ def matching(pattern: re.Pattern[str] | str, expected: str) -> Reads:
     return typed(formats.matching(pattern, expected))
 
 
+def decimal_text(value: Any) -> Any:
+    """The text of a number, as YAML reads an amount without quotes; another value unchanged."""
+    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 def _moment(value: Any) -> datetime:
     at = None
     if isinstance(value, str) and re.fullmatch(_MOMENT, value):

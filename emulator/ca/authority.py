@@ -253,6 +253,11 @@ class CertificateAuthority:
             raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
         return stored
 
+    def check(self) -> None:
+        """Read every certificate that is stored, as a start and its first requests do; raises AuthorityDamaged."""
+        self._stored_answer_credentials()
+        self.tpps()
+
     def _new_answer_credentials(self) -> Credentials:
         key = certificates.new_rsa_key()
         certificate = certificates.answer_certificate(key.public_key(), self._issuer, self._clock())

@@ -182,12 +182,12 @@ def run(
         raise click.UsageError("--jobs needs {check} in --claims, as all banks have the same accounts")
     checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
-    outcomes = []
+    outcomes, shown = [], set[str]()
     with _bank(url) as address, closing(run_plan(checks, address, plan, token=control_token(), ca=trusted_ca())) as ran:
         try:
             for outcome in ran:
                 outcomes.append(outcome)
-                _progress(outcome.row, outcome.problems)
+                _progress(outcome.row, outcome.problems, shown)
         except RunFailed as failed:
             raise Failed(str(failed)) from failed
     report = _publish([outcome.row for outcome in outcomes], output, baseline, planned=True, **where)
@@ -196,10 +196,12 @@ def run(
     _check(report, require_seen=require_seen)
 
 
-def _progress(row: Mapping[str, Any], problems: list[str]) -> None:
+def _progress(row: Mapping[str, Any], problems: list[str], shown: set[str]) -> None:
+    """Show a verdict, and how the command failed; what it has printed only for the first of several alike."""
     click.echo(f"{row['verdict']:<9} {row['check']}", err=True)
-    for problem in problems:
+    for problem in problems[:1] if shown.issuperset(problems[:1]) else problems:
         click.echo(f"          {problem}", err=True)
+    shown.update(problems[:1])
 
 
 def _by_hand(check: Check, environment: Mapping[str, str]) -> None:

@@ -12,13 +12,14 @@ from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, ENOSPC
 from importlib import import_module
 from io import TextIOWrapper, UnsupportedOperation
+from typing import TextIO, cast
 
 import click
 
 from emulator import __version__
 from emulator.cli.failure import Failed, Refused
 from emulator.cli.options import OrderedGroup
-from emulator.terminal import PrintableStream, one_line
+from emulator.terminal import LossyStream, PrintableStream, one_line
 
 LAST_SECONDS = 2.0  # that the line about a failure waits for a reader of stderr
 
@@ -108,14 +109,17 @@ def run(arguments: list[str] | None = None) -> int:
 def _printable_terminal() -> Iterator[None]:
     """Escape control characters in all terminal output, such as the body of an answer.
 
-    Letters that the code page of the terminal or of a pipe lacks are replaced.
+    Letters that the code page of the terminal or of a pipe lacks are replaced. What cannot be written on stderr is
+    dropped: the command has done its work all the same.
     """
     streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+    if sys.stderr is not None:
+        sys.stderr = cast(TextIO, LossyStream(sys.stderr))
     for name, stream in streams.items():
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
         if stream is not None and stream.isatty():
-            setattr(sys, name, PrintableStream(stream))
+            setattr(sys, name, PrintableStream(getattr(sys, name)))
     try:
         yield
     finally:

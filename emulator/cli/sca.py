@@ -84,6 +84,8 @@ def _action(verb: str) -> click.Command:
             click.echo(f"{verb} {_described(latest)}", err=True)
         show(answer, output, lambda _: click.echo(answer["redirect"] or "the customer left; there is no redirect"))
         outcome = dict(parse_qsl(urlsplit(answer["redirect"] or "").query))
+        if verb == "approve" and answer["redirect"] is None:
+            raise Failed("not approved: a rule makes the customer leave")
         if verb == "approve" and "code" in outcome:
             raise Failed(f"not approved: {outcome['code']}, {outcome['message']}")
 

@@ -119,8 +119,24 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
             final = repair or first.intact
             advice = f"it cannot be repaired: move {report.directory} away" if final else "--repair repairs it"
             raise Damaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({advice})")
+    _check_authority(root)
     if bad := [snapshot for _, snapshots in reports for snapshot in snapshots]:
         raise Damaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
+
+
+def _check_authority(root: Path) -> None:
+    """Read the CA and the TPPs of a state directory; a start makes a CA where there is none, so that is no damage."""
+    from emulator.bank.clock import real_now
+    from emulator.ca import AuthorityDamaged, CertificateAuthority
+
+    if not (root / "ca.pem").exists():
+        return
+    try:
+        CertificateAuthority(root, clock=real_now).check()
+    except AuthorityDamaged as error:
+        raise Damaged(str(error)) from error
+    except OSError as error:
+        raise Failed(f"--state {error.filename or root}: {error.strerror or error}") from error
 
 
 def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, Any]:

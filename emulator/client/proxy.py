@@ -18,6 +18,8 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, HttpVersion11, web
+from aiohttp.http import HttpProcessingError
+from aiohttp.web_protocol import RequestHandler, _ErrInfo
 from multidict import CIMultiDictProxy
 
 from emulator.client.clients import AsyncTppClient
@@ -28,6 +30,7 @@ from emulator.terminal import one_line
 CALLBACK = "/_proxy/callback/"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LARGEST_BODY = 16 * 1024 * 1024
+BODY_SECONDS = 30.0  # for a body to arrive, as at the bank
 ANSWER_TIMEOUT = 3700.0  # seconds: longer than the longest scripted delay, since the client has its own limit
 FINISH_SECONDS = 2.0  # for requests in progress at shutdown; after twice this time they are cancelled
 OPEN_FLOWS = 1000  # the number of requests that may wait for the customer's return
@@ -41,8 +44,31 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:]+)(?::\d+)?", re.IGNORECASE)
 _NOT_RETURNED = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 
 
-class _BodyTooLarge(Exception):
-    """The body has more than LARGEST_BODY bytes."""
+class _BodyRefused(Exception):
+    """The body does not arrive as a whole; the argument is a sentence."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class _Connection(RequestHandler):
+    """A client's connection: a body that turns out to be malformed fails, where aiohttp's handler waits for its end."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._messages and isinstance(error := self._messages[-1][0], _ErrInfo):
+            under_way = self._current_request.content if self._current_request is not None else None
+            body = self._messages[-2][1] if len(self._messages) > 1 else under_way
+            if body is not None and not body.is_eof():
+                body.set_exception(error.exc)
+
+
+class _Server(web.Server):
+    """Serves each client by a `_Connection`."""
+
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
 
 
 class _OneLineErrors(logging.Handler):
@@ -73,7 +99,7 @@ class SigningProxy:
         """Serve until a signal ends it; `ready` receives the proxy's address. Raises OSError if the port is in use."""
         errors = logging.Logger("proxy", logging.WARNING)  # of this proxy alone: nothing else writes to it
         errors.addHandler(_OneLineErrors(self._log))
-        server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
+        server = _Server(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
         await web.TCPSite(runner, host, port).start()
@@ -119,8 +145,11 @@ class SigningProxy:
             cause = reason or str(error) or type(error).__name__  # a TimeoutError has no text
             self._log_request(request, f"no answer: {cause}")
             return _refused(502, f"{self._client.base_url} does not answer: {cause}")
-        except _BodyTooLarge:
-            return _refused(413, f"The body is larger than {LARGEST_BODY} bytes.", code="BAD_REQUEST")
+        except _BodyRefused as refused:
+            self._log_request(request, f"refused: {refused}")
+            response = _refused(refused.status, str(refused), code="BAD_REQUEST")
+            response.force_close()
+            return response
         except ValueError as error:
             return _refused(400, str(error), code="BAD_REQUEST")
         self._log_request(request, str(answer.status))
@@ -181,14 +210,21 @@ class SigningProxy:
 
 
 async def _body(request: web.BaseRequest) -> bytes:
-    """The whole body; raises _BodyTooLarge."""
+    """The whole body; raises _BodyRefused."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version == HttpVersion11:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > LARGEST_BODY:
-            raise _BodyTooLarge
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > LARGEST_BODY:
+                    raise _BodyRefused(413, f"The body is larger than {LARGEST_BODY} bytes.")
+    except TimeoutError:
+        raise _BodyRefused(408, f"The body did not arrive within {BODY_SECONDS:g} seconds.") from None
+    except HttpProcessingError as error:
+        request.content.feed_eof()  # aiohttp does not look for the rest
+        raise _BodyRefused(400, f"The body cannot be read: {error.message.partition(':')[0]}.") from None
     return bytes(body)
 
 

@@ -21,7 +21,7 @@ from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
 from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.facts import SINGLE, Facts
-from emulator.scenario.values import CONTEXTS, METHODS
+from emulator.scenario.values import CONTEXTS, METHODS, possible_status
 from emulator.scenario.variables import leaves
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
@@ -233,7 +233,7 @@ class Match(When):
     model_config = ConfigDict(title="match")
     _of_the_log: ClassVar[bool] = True  # which has requests to unknown addresses too, and the ids of new payments
 
-    status: Omittable[Single] = None
+    status: Annotated[Omittable[Single], AfterValidator(possible_status)] = None
 
 
 class CountFilter(Model):

@@ -76,7 +76,7 @@ class AccountChange(_ChangeModel):
 
     account: Text100
     balance: Omittable[Annotated[str, amount(r"-?[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
-    credit_line: Omittable[Annotated[str, amount(r"[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
+    credit_line: Omittable[Annotated[str, amount(r"[0-9]{1,13}(\.[0-9]{1,5})?", minimum=0)]] = None
     payments_removed: Omittable[bool] = None
     demands_kid: Omittable[bool] = None
     name: Omittable[Annotated[str, filled(70)]] = None

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from emulator.bank.problems import path_of
+from emulator.bank.condition_forms import Operators, compiled
+from emulator.bank.conditions import fits
+from emulator.bank.problems import Path, path_of
 from emulator.bank.settings import problems_in, schemas
-from emulator.bank.validation import Mismatch, Model, Reads, matching, one_of, refuse, union
+from emulator.bank.validation import Mismatch, Model, Reads, decimal_text, matching, one_of, refuse, union
 from emulator.scenario import durations
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -37,8 +39,10 @@ def duration(longest: timedelta = durations.LONGEST) -> Reads:
     return Reads(read, schema)
 
 
-def amount(pattern: str) -> Reads:
-    return matching(re.compile(pattern, re.ASCII), 'an amount in quotes, such as "100.00"')
+def amount(pattern: str, **bounds: int) -> Reads:
+    """The text of an amount; a number, within `bounds`, is converted as in fixtures."""
+    text = matching(re.compile(pattern, re.ASCII), 'an amount, such as "100.00"')
+    return Reads(lambda value: text.read(decimal_text(value)), {"anyOf": [text.schema, {"type": "number", **bounds}]})
 
 
 Duration = Annotated[timedelta, duration()]
@@ -70,6 +74,26 @@ def address(*, absolute: bool = True) -> Reads:
         return value
 
     return Reads(read, {"type": "string", "pattern": f"^({'|'.join(METHODS)}) \\S+$", "maxLength": LONGEST_ADDRESS})
+
+
+def possible_status(stated: Any, *, strict: bool = False) -> Any:
+    """Refuse a condition on a status that none meets; `strict`: of an answer, else of the log, where 0 is none."""
+    listed = stated.in_ if isinstance(stated, Operators) and isinstance(stated.in_, list) else []
+    wrong: list[tuple[Path, Any]] = [
+        (("in", index), word) for index, word in enumerate(listed) if not _is_met(word, strict)
+    ]
+    if not wrong and not _is_met(stated, strict):
+        wrong = [((), stated)]
+    if wrong:
+        refuse(*(Mismatch("a status from 100 to 599", path=path, value=word) for path, word in wrong))
+    return stated
+
+
+def _is_met(stated: Any, strict: bool) -> bool:
+    if "${" in str(stated):
+        return True
+    condition = compiled(stated, strict=strict)
+    return any(fits(condition, status) for status in (*range(100, 600), *(() if strict else (0,))))
 
 
 def _settings(value: Any) -> dict[str, Any]:

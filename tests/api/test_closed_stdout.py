@@ -68,3 +68,13 @@ def test_a_command_whose_output_goes_nowhere_or_does_not_fit(
     for stdout in (unread, full):
         with suppress(OSError):  # it writes what is left
             stdout.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_remark_that_cannot_be_written_fails_no_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = open("/dev/full", "w", buffering=1)  # noqa: SIM115
+    monkeypatch.setattr(sys, "stderr", full)
+    assert run("payments", "list")[:2] == (0, "")
+    assert run("consents", "revoke", "none")[0] == 2
+    with suppress(OSError):  # it writes what is left
+        full.close()

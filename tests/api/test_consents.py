@@ -112,6 +112,7 @@ def test_the_customer_and_the_tpp_may_end_it_and_it_is_said_who_did(
     assert status(tpp, second) == "revokedByPsu"
     (message,) = ok(tpp.get("/v1/accounts"), 401)["tppMessages"]
     assert (message["code"], message["text"]) == ("CONSENT_UNKNOWN", "The customer has revoked the consent.")
+    assert [consent["status"] for consent in desk.get("/consents")["consents"]] == ["revoked", "terminated"]
 
 
 def test_a_consent_given_back_before_the_sca_cannot_be_given_any_more(

@@ -102,6 +102,9 @@ def test_an_approval_that_the_bank_refuses_ends_with_2_and_the_reason(run: Run, 
     run("clock", "advance", "11m")
     status, out, err = run("sca", "approve", payment)
     assert (status, "code=SCA_EXPIRED" in out, "not approved: SCA_EXPIRED, " in err) == (2, True, True)
+    run("rules", "add", '{"name": "leaves", "then": {"sca": "abandon"}}')
+    status, _, err = run("sca", "approve", pay(tpp))
+    assert (status, err) == (2, "bank-emulator: not approved: a rule makes the customer leave\n")
 
 
 def test_the_latest_sca_is_named_and_an_older_one_is_never_taken_for_it(run: Run, tpp: DeskClient) -> None:

@@ -129,6 +129,8 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert desk.do("POST", count, {"match": {}}) == {"count": 3}
     assert desk.do("POST", count, {"match": {"operation": "createPayment", "status": 201}}) == {"count": 1}
     assert desk.do("POST", count, {"match": {"status": {"gt": 399}}}) == {"count": 1}
+    refused = desk.ask("POST", count, {"match": {"status": "twohundred"}})
+    assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", "match.status")])
     assert desk.do("POST", count, {"match": {"body": {"creditorName": "Even*"}, "tpp": "demo"}}) == {"count": 1}
     assert desk.do("POST", count, {"match": {"psu": KARI, "headers": {"psu-context": "PRIVATE"}}}) == {"count": 3}
     assert desk.do("POST", count, {"match": {"headers": {"Signature": {"absent": True}}}}) == {"count": 1}

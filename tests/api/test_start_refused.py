@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from emulator.assemble import StartRefused, assemble
+from emulator.assemble import StartRefused, StateDamaged, assemble
 from emulator.bank import fixtures
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.kinds import META
@@ -59,6 +59,21 @@ def test_a_file_that_the_system_refuses_is_named(tmp_path: Path, file: str) -> N
     with pytest.raises(StartRefused) as refused:
         assemble(ServeSettings(state=tmp_path))
     assert str(refused.value) == f"--state {tmp_path / file}: Is a directory"
+
+
+@pytest.mark.parametrize("file", ["ca.pem", "private/ca-key.pem", "tpps/demo/certificate.pem"])
+def test_a_check_finds_the_certificate_that_a_start_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    assemble(ServeSettings(state=tmp_path)).close()
+    assert main.run(["state", "check", "--state", str(tmp_path)]) == 0
+    (tmp_path / file).write_text("damaged\n")
+    capsys.readouterr()
+    with pytest.raises(StateDamaged) as refused:
+        assemble(ServeSettings(state=tmp_path))
+    assert main.run(["state", "check", "--state", str(tmp_path)]) == 3
+    assert capsys.readouterr().err.startswith(f"bank-emulator: {refused.value} (see ")
+    assert (tmp_path / file).read_text() == "damaged\n"
 
 
 def test_a_repair_follows_no_link(

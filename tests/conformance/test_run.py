@@ -116,6 +116,13 @@ def test_the_last_lines_of_a_long_output_are_shown_whole() -> None:
     assert "line 998." not in last
 
 
+def test_what_a_command_prints_is_shown_once_for_several_checks_that_fail_alike() -> None:
+    program = shlex.join(["sh", "-c", "echo one; echo two; exit 3"])
+    ended = plan("--only", "honest-clock", "--only", "signs-every-request", "--command", program)
+    shown = ended.stderr.splitlines()
+    assert (shown.count("          one"), sum("status 3; it printed: two" in line for line in shown)) == (1, 3)
+
+
 def test_claims_of_checks_side_by_side_have_addresses_of_their_own() -> None:
     refused = plan("--command", "true", "--jobs", "2", "--claims", "http://127.0.0.1:1")
     assert refused.returncode == 2

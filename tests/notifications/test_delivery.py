@@ -280,9 +280,36 @@ def test_a_declined_consent_and_its_sca_are_told_of(bank, receiver, tpp):
 def test_a_consent_that_was_not_given_in_time_is_told_of(bank, receiver, tpp):
     consent = tpp.post("/v1/consents", headers={"TPP-Notification-Content-Preferred": "status=SCA,LAST"})
     bank.clock.advance("10m")
-    tpp.approve(consent.json()["consentId"])
     bank.notifications()
     assert statuses(receiver) == ["failed", "expired"]
+    assert "SCA_EXPIRED" in str(tpp.approve(consent.json()["consentId"])), "its page still leads back to the TPP"
+    bank.notifications()
+    assert len(statuses(receiver)) == 2
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_consent_that_expires_is_told_of_once(bank, receiver, tpp, replaced):
+    first = tpp.post("/v1/consents").json()["consentId"]
+    tpp.approve(first)
+    if replaced:
+        tpp.approve(tpp.post("/v1/consents", headers={"TPP-Notification-URI": None}).json()["consentId"])
+    bank.clock.advance("P180D")
+    tpp.notification_uri = None
+    tpp.approve(tpp.post("/v1/consents").json()["consentId"])
+    bank.notifications()
+    assert statuses(receiver) == ["valid", "expired"]
+
+
+def test_an_authorisation_of_a_payment_that_nobody_completed_is_told_of(bank, receiver, tpp):
+    payment = pay(tpp, "status=SCA,PROCESS")
+    bank.clock.advance("9m")
+    tpp.post(f"{STRAKS}/{payment}/authorisations", headers={"TPP-Notification-Content-Preferred": "status=SCA,PROCESS"})
+    bank.clock.advance("10m")
+    bank.notifications()
+    assert statuses(receiver) == ["failed", "failed"]
+    bank.clock.advance("1d")
+    bank.notifications()
+    assert statuses(receiver) == ["failed", "failed", "RJCT"]
 
 
 def test_a_withdrawn_and_a_replaced_consent_are_told_of(bank, receiver, tpp):

@@ -27,7 +27,12 @@ _created = partial(
     _consent, answers={201: f"{_ANSWERS}:Consent"}, gives=("consentId", "consentId"), needs=REDIRECT, remembers=True
 )
 _psu = partial(operation, column=DETAILS, tag="PSU")
-_STATES: Mapping[str, answers.ConsentStatus] = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
+_STATES: Mapping[consents.ConsentStatus, answers.ConsentStatus] = {
+    "valid": "valid",
+    "revoked": "revokedByPsu",
+    "terminated": "terminatedByTpp",
+    "expired": "expired",
+}
 
 
 @_created("POST", "/v1/consents", notifies=("consent", "consentId"))
@@ -64,8 +69,6 @@ def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | No
     customer = access.consenting(bank, claim(call.headers, call.tpp.id))
     consent = bank.documents.get(CONSENT, consent_id)
     if consent is not None and consent["tpp"] == call.tpp.id and customer in (None, consent["nationalId"]):
-        if consent.get("terminated"):
-            return "terminatedByTpp", consent, None
         return _STATES[consents.status(bank, consent)], consent, None
     own = [
         opened

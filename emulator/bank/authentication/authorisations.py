@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
+from emulator.bank.clock import later
 from emulator.bank.documents import Approach, Authorisation, Basket, Payment, Sca, ScaTarget
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AUTHORISATION, SCA
@@ -45,6 +46,8 @@ def open_sca(bank: Bank, tpp_id: str, purpose: str, known: ScaTarget) -> str:
         "created": bank.clock.stamp(),
     }
     document.update(cast(Sca, known))
+    if "target" in document and bank.settings.notifications:
+        document["due"] = later(document["created"], sca.LIFETIME)
     if purpose in sca.PASSING:
         document["passing"] = "yes"
         bank.make_room(SCA, sca.PASSING_KEPT, passing="yes")

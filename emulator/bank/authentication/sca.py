@@ -12,12 +12,13 @@ what is known (`step`), so a step whose result the request has brought is skippe
 Nothing leaves `finalised` and `failed`. The functions here do not check that: their callers ask `is_open` first (pages:
 410, control: CONFLICT) and call what ends an SCA within a transaction, which undoes what a FORMAT_ERROR leaves half
 done. The oldest SCAs beyond PASSING_KEPT and MOST_KEPT are deleted, and their pages are 404. An SCA older than LIFETIME
-stays `started` until somebody touches it, and every reader asks `is_late`: lateness needs no step of bank time. The ten
-minutes stand in words in `EXPIRED`, the console and consents.md#all-limits. How long a session lasts is in
-`customers/sessions.py`, a consent in `customers/consents.py`. A method is a name in `METHODS`, from which pages,
-scenarios and the control interface follow; its two texts are `sca_method_NAME` and `sca_method_hint_NAME`
-(`web/pages/wording.py`, in the same order). headers.md#x-psu-authmethod-preferred lists all; one that does not end in
-_MOBILE or ID is also in `_METHOD` and its words (`api/header_matrix.py`).
+stays `started` until somebody touches it, as its page still sends the customer back to the TPP, and every reader asks
+`is_late`. Only its notification is a step of bank time (`lapse`). The ten minutes stand in words in `EXPIRED`, the
+console and consents.md#all-limits. How long a session lasts is in `customers/sessions.py`, a consent in
+`customers/consents.py`. A method is a name in `METHODS`, from which pages, scenarios and the control interface follow;
+its two texts are `sca_method_NAME` and `sca_method_hint_NAME` (`web/pages/wording.py`, in the same order).
+headers.md#x-psu-authmethod-preferred lists all; one that does not end in _MOBILE or ID is also in `_METHOD` and its
+words (`api/header_matrix.py`).
 
 `complete` does everything at the end, in this order: obstacles, a scripted outcome, the effect on the target, the
 session, the consent, the redirect. The effects on what is approved (payment, basket, cancellation) are the bank's
@@ -323,10 +324,17 @@ def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
     if is_late(bank, sca):
         failure = EXPIRED
     redirect = failure_redirect(sca["redirectUri"], failure)
-    if failure.code == EXPIRED.code:
-        sca["timedOut"] = True
-    _close(bank, sca, "failed", redirect)
+    _close(bank, sca, "failed", redirect, timed_out=failure.code == EXPIRED.code)
     return redirect
+
+
+def lapse(bank: Bank, sca: Sca) -> None:
+    """The time of an open SCA is over, a step of bank time: it is notified now, and not again when somebody ends it."""
+    del sca["due"]
+    sca["timedOut"] = True
+    bank.documents.put(SCA, sca)
+    if bank.settings.notifications:
+        notifications.sca_ended(bank, {**sca, "status": "failed"})
 
 
 def _close(
@@ -336,7 +344,12 @@ def _close(
     redirect: str | None = None,
     *,
     linked: bool = True,
+    timed_out: bool = False,
 ) -> None:
+    notified = "timedOut" in sca
+    if timed_out:
+        sca["timedOut"] = True
+    sca.pop("due", None)
     sca["status"] = status
     sca["ended"] = bank.clock.stamp()
     if redirect is not None:
@@ -345,7 +358,7 @@ def _close(
     if status == "failed" and linked:
         _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
-    if bank.settings.notifications:
+    if bank.settings.notifications and not notified:
         notifications.sca_ended(bank, sca)
 
 

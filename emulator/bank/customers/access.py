@@ -258,10 +258,9 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
         raise ScaNeeded("CONSENT_UNKNOWN", "The customer has given this TPP no consent in this context.")
     state = consents.status(bank, consent)
     if state == "revoked":
-        text = (
-            "The TPP has deleted the consent." if "terminated" in consent else "The customer has revoked the consent."
-        )
-        raise ScaNeeded("CONSENT_UNKNOWN", text)
+        raise ScaNeeded("CONSENT_UNKNOWN", "The customer has revoked the consent.")
+    if state == "terminated":
+        raise ScaNeeded("CONSENT_UNKNOWN", "The TPP has deleted the consent.")
     if state == "expired":
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
     shared = consent["accounts"] if kind is ACCOUNT else consent["cards"]

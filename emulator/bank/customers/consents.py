@@ -5,9 +5,10 @@ The state is not stored but follows from what has happened to the document (`sta
     status     when                                             changed by
     valid      the newest of its owner, SCA within 180 days     `grant`, at the end of an SCA
     expired    180 days are over, or a later one replaced it    time alone; `grant`; `expire`, by a scenario
-    revoked    the person withdrew it, or the TPP deleted it    `revoke`, `terminate`
+    revoked    the person withdrew it                           `revoke`
+    terminated the TPP deleted it                               `terminate`
 
-Nothing leaves `revoked`, and only an SCA gives access again, by a new document. There is one valid consent for each
+Nothing leaves the last two, and only an SCA gives access again, by a new document. There is one valid consent for each
 TPP, person, context and agreement (`Owner`). The next request is refused already: access asks `current` each time.
 The last use is written apart from the request, so that reads go on while the bank cannot write (`note_use`).
 
@@ -19,12 +20,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from typing import Literal
 
 from typing_extensions import TypedDict
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
-from emulator.bank.clock import date_time, moment, stamp
+from emulator.bank.clock import date_time, later, moment, stamp
 from emulator.bank.customers import people
 from emulator.bank.customers.people import Owner
 from emulator.bank.documents import Consent
@@ -34,6 +36,7 @@ from emulator.bank.kinds import ACCOUNT, CARD, CONSENT
 from emulator.store import StoreUnwritable
 
 LIFETIME = timedelta(days=180)
+ConsentStatus = Literal["valid", "revoked", "terminated", "expired"]
 # Ended consents of a person, TPP, context and agreement that stay stored.
 ENDED_KEPT = 20
 
@@ -54,10 +57,10 @@ def age(bank: Bank, consent: Consent) -> timedelta:
     return bank.clock.now() - moment(consent["lastSca"])
 
 
-def status(bank: Bank, consent: Consent) -> str:
-    """`valid`, `revoked` or `expired`, which a replaced one is too."""
-    if consent.get("revoked"):
-        return "revoked"
+def status(bank: Bank, consent: Consent) -> ConsentStatus:
+    """`valid`, `revoked`, `terminated` or `expired`, which a replaced one is too."""
+    if "revoked" in consent:
+        return "terminated" if consent.get("terminated") else "revoked"
     return "expired" if "replaced" in consent or age(bank, consent) >= LIFETIME else "valid"
 
 
@@ -99,9 +102,12 @@ def grant(
         if number >= ENDED_KEPT:
             bank.documents.delete(CONSENT, old["id"])
         elif "revoked" not in old and "replaced" not in old:
+            was_valid = status(bank, old) == "valid"
             old["replaced"] = now
+            old.pop("due", None)
             bank.documents.put(CONSENT, old)
-            _notify(bank, old["id"], "expired")
+            if was_valid:
+                _notify(bank, old["id"], "expired")
     consent: Consent = {
         "id": consent_id or bank.ids.new(),
         "owner": _key(owner),
@@ -116,6 +122,8 @@ def grant(
     }
     if tpp_name is not None:
         consent["tppName"] = tpp_name
+    if bank.settings.notifications:
+        consent["due"] = later(now, LIFETIME)
     if bank.settings.account_ids == "renewed":
         consent["ownIds"] = True
     bank.documents.put(CONSENT, consent)
@@ -184,10 +192,7 @@ def revoke(bank: Bank, consent_id: str) -> Consent:
     """The person withdraws a consent at the bank; effective at the next call."""
     consent = bank.find(CONSENT, consent_id)
     if status(bank, consent) == "valid":
-        consent["revoked"] = bank.clock.stamp()
-        bank.documents.put(CONSENT, consent)
-        bank.publish({"type": "consent", "id": consent_id, "status": "revoked", "at": consent["revoked"]})
-        _notify(bank, consent_id, "terminatedByTpp" if consent.get("terminated") else "revokedByPsu")
+        _end(bank, consent)
     return consent
 
 
@@ -195,8 +200,16 @@ def terminate(bank: Bank, consent: Consent) -> None:
     """The TPP deletes a consent; effective at the next call."""
     if status(bank, consent) == "valid":
         consent["terminated"] = True
-        bank.documents.put(CONSENT, consent)
-        revoke(bank, consent["id"])
+        _end(bank, consent)
+
+
+def _end(bank: Bank, consent: Consent) -> None:
+    consent["revoked"] = bank.clock.stamp()
+    consent.pop("due", None)
+    bank.documents.put(CONSENT, consent)
+    ended = status(bank, consent)
+    bank.publish({"type": "consent", "id": consent["id"], "status": ended, "at": consent["revoked"]})
+    _notify(bank, consent["id"], "terminatedByTpp" if ended == "terminated" else "revokedByPsu")
 
 
 class ConsentView(TypedDict):
@@ -204,12 +217,13 @@ class ConsentView(TypedDict):
 
     consentId: str
     tpp: str
+    tppName: str
     nationalId: str
     context: str
     agreement: str | None
     accounts: list[str]
     cards: list[str]
-    status: str
+    status: ConsentStatus
     lastSca: str
     validUntil: str
 
@@ -226,7 +240,6 @@ class Read(TypedDict):
 class OwnConsent(ConsentView):
     """A consent as the customer sees it; `lastUse` is a date."""
 
-    tppName: str
     lastUse: str | None
     reads: list[Read]
 
@@ -236,6 +249,7 @@ def view(bank: Bank, consent: Consent) -> ConsentView:
     return {
         "consentId": consent["id"],
         "tpp": consent["tpp"],
+        "tppName": consent.get("tppName", consent["tpp"]),
         "nationalId": consent["nationalId"],
         "context": consent["context"],
         "agreement": consent["agreement"],
@@ -251,7 +265,14 @@ def expire(bank: Bank, consent: Consent) -> None:
     """Expire a valid consent by making its last SCA 180 days old."""
     if status(bank, consent) == "valid":
         consent["lastSca"] = stamp(bank.clock.now() - LIFETIME)
-        bank.documents.put(CONSENT, consent)
+        lapse(bank, consent)
+
+
+def lapse(bank: Bank, consent: Consent) -> None:
+    """The 180 days of a consent are over, a step of bank time: it is notified."""
+    consent.pop("due", None)
+    bank.documents.put(CONSENT, consent)
+    _notify(bank, consent["id"], "expired")
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[ConsentView]:

@@ -1,9 +1,10 @@
 """Steps that follow bank time: documents have due times, and due steps are applied in their order (bank-time.md).
 
 No timer runs. `due` of a payment, or of a pending transaction of a fixture, is the moment of its next step, and an
-index of the store finds the earliest. Whoever reads or changes a bank first applies what is due, the earliest first, of
-several at one moment the payment that was created first, so that it gets the money. During a step the clock stands at
-its `due`: a step that is applied a month late has the date that it should have.
+index of the store finds the earliest. With notifications an SCA and a consent have one too, the moment of their end.
+Whoever reads or changes a bank first applies what is due, the earliest first, of several at one moment the payment that
+was created first, so that it gets the money. During a step the clock stands at its `due`: a step that is applied a
+month late has the date that it should have.
 
 A status is only changed by `lifecycle.change`, which moves the money with it. It is called here, and where a person
 decides: first signature, decline and cancellation in `payments`. The last signature leads to `accept`.
@@ -44,29 +45,29 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank, DueSteps, progress_event
 from emulator.bank.clock import Mode, moment, stamp
+from emulator.bank.customers import consents
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import PAYMENT, TRANSACTION
+from emulator.bank.kinds import CONSENT, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import flows, lifecycle
 from emulator.bank.payment.flows import NO_WAIT, SECOND
 from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
 from emulator.store import Kind
 
+# The kinds of documents with steps: those that move money, and those that end and may then be notified.
+MONEY: tuple[Kind[Any], ...] = (PAYMENT, TRANSACTION)
+ACCESS: tuple[Kind[Any], ...] = (SCA, CONSENT)
 UNSIGNED_LIFETIME = timedelta(hours=24)
 PIECE = 32  # steps in one change of the store
 _MICROSECOND = timedelta(microseconds=1)
 HALF_SIGNED_LIFETIME = timedelta(days=30)  # from the first signature, then RJCT
 
 
-def next_due(bank: Bank) -> str | None:
-    """The stamp of the earliest step that waits for bank time, or None."""
+def next_due(bank: Bank, kinds: tuple[Kind[Any], ...] = (*MONEY, *ACCESS)) -> str | None:
+    """The stamp of the earliest step of these kinds of documents that waits for bank time, or None."""
     first: Any = bank.documents.first_key
-    payment: str | None = first(PAYMENT, "due")
-    transaction: str | None = first(TRANSACTION, "due")
-    if transaction is None or (payment is not None and payment <= transaction):
-        return payment
-    return transaction
+    return min((due for kind in kinds if (due := first(kind, "due")) is not None), default=None)
 
 
 def run_due(bank: Bank) -> None:
@@ -147,8 +148,12 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
                 if kind is PAYMENT:
                     _step(bank, document, at)
                     documents.put(PAYMENT, document)
-                else:
+                elif kind is TRANSACTION:
                     ledger.settle_pending(bank, document)
+                elif kind is SCA:
+                    sca.lapse(bank, document)
+                else:
+                    consents.lapse(bank, document)
             yield
 
 
@@ -158,8 +163,9 @@ def _due_at(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
     content, failures = documents.content(), documents.failures
     is_known = listed is not None and listed.content is content and (listed.due, listed.failures) == (due, failures)
     if listed is None or not (is_known and listed.waiting):
-        kinds: tuple[Kind[Any], ...] = (PAYMENT, TRANSACTION)
-        waiting = deque((kind, identity) for kind in kinds for identity in documents.ids_at(kind, "due", due))
+        waiting = deque(
+            (kind, identity) for kind in (*MONEY, *ACCESS) for identity in documents.ids_at(kind, "due", due)
+        )
         listed = bank.due_steps = DueSteps(due, content, failures, waiting)
     return listed.waiting
 

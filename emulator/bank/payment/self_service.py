@@ -145,7 +145,6 @@ def _consent(bank: Bank, consent: Consent) -> consents.OwnConsent:
         **consents.view(bank, consent),
         "accounts": shared,
         "cards": cards,
-        "tppName": consent.get("tppName", consent["tpp"]),
         "reads": [
             {"resourceId": resource, "operation": operation, "count": count, "limit": access.UNATTENDED_CALLS}
             for resource in (*shared, *cards)

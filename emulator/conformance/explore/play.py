@@ -196,7 +196,7 @@ class Run:
         if kind in ("payment", "consent", "basket"):
             self._quiet = 0
             self._still.clear()
-            self.withdrawn |= status == "revoked"
+            self.withdrawn |= status in ("revoked", "terminated")
             if status in FINAL:
                 self.ended[event["id"]] = self.answers
             self._row("bank", f"{kind} {_short(event['id'])} is {status}", at=event["at"])
@@ -291,7 +291,7 @@ class Run:
             self._passing.remove(passing)
             self._row("time", f"{passing.passes} pass", fault=True)
             self._elapse(durations.exact(passing.passes) or timedelta())
-        due = progression.next_due(self._bank)
+        due = progression.next_due(self._bank, progression.MONEY)
         if exchange.status in (429, 503):
             headers = dict(exchange.response.headers) if exchange.response is not None else {}
             retry = headers.get("Retry-After", "")
@@ -395,7 +395,7 @@ class Run:
 
         Returns False if nothing will happen.
         """
-        due = progression.next_due(self._bank)
+        due = progression.next_due(self._bank, progression.MONEY)
         if due is None or self.over or self._waiting:
             return bool(self._waiting)
         self._row("time", "the TPP waits, and time passes")
@@ -426,7 +426,7 @@ class Run:
             self._authenticate(waiting)  # whoever is late acts all the same
         self._waiting.clear()
         for _ in range(MOST_DUE):
-            due = progression.next_due(self._bank)
+            due = progression.next_due(self._bank, progression.MONEY)
             if due is None:
                 break
             self._move(max(moment(due), self._bank.clock.now()))

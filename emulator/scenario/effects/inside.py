@@ -28,7 +28,7 @@ def scripted(**members: Any) -> Effect:
 FEE = EffectKind(
     name="fee",
     summary="The payment has this fee, in the currency of the debtor account.",
-    form=Annotated[str, amount(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,5})?")],
+    form=Annotated[str, amount(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,5})?", minimum=0)],
     effect=lambda fee: scripted(fee=fee),
     example="10.00",
     operations=("createPayment",),

@@ -11,19 +11,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.condition_forms import Nested, Single, compiled
+from emulator.bank.condition_forms import NAMED, Nested, Operators, Single, compiled
 from emulator.bank.conditions import ABSENT
 from emulator.bank.problems import written
-from emulator.bank.validation import Model, Names, Omittable, filled, validate
+from emulator.bank.validation import Adds, Mismatch, Model, Names, Omittable, filled, refuse, validate
 from emulator.discovery import modules
 from emulator.scenario.actors import Actors, As
 from emulator.scenario.transport import ReceivedAnswer
+from emulator.scenario.values import possible_status
 from emulator.scenario.variables import NAME
 
 Save = Annotated[
@@ -36,19 +37,42 @@ LEAST_FAILURE = 400
 LONGEST_SHOWN = 600
 
 
+def _a_range(stated: Any) -> Any:
+    if not isinstance(stated, Operators):
+        refuse(Mismatch("a condition, such as {lt: 2}", value=stated))
+    return stated
+
+
+_A_STATUS = Adds(
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 100, "maximum": 599},
+            {"type": "string", "pattern": rf"\*|{NAMED}"},
+            {"type": "object"},
+        ]
+    }
+)
+
+
 class Expect(Model):
     """The expected answer of a step."""
 
     model_config = ConfigDict(title="expect")
 
-    status: Omittable[Single] = None
+    status: Annotated[Omittable[Single], AfterValidator(partial(possible_status, strict=True)), _A_STATUS] = None
     json_body: Omittable[Nested] = Field(
         None, alias="json", description="Members that the answer must have; it may have others."
     )
     headers: dict[str, Single] = Field(default_factory=dict)
     body: Omittable[Single] = None
     lost: bool = Field(False, description="The connection was closed without an answer.")
-    seconds: Omittable[Single] = None
+    seconds: Annotated[Omittable[Single], AfterValidator(_a_range), Adds({"type": "object"})] = None
+
+    @model_validator(mode="after")
+    def _has_an_answer(self) -> Self:
+        if self.lost and len(self.model_fields_set) > 1:
+            refuse(Mismatch(text="An answer that is lost has nothing else to expect.", path=("lost",)))
+        return self
 
 
 class Step(Model):

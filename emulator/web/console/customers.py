@@ -257,14 +257,10 @@ def end_sca(screen: Screen) -> Response:
 def consent_listing(screen: Screen) -> Response:
     """List consents and sessions, newest first."""
     bank = screen.bank
-    rows = [
-        {**document, "state": consents.status(bank, document), **consents.view(bank, document)}
-        for document in bank.documents.range(CONSENT, "created", reverse=True, limit=MOST)
-    ]
     newest = bank.documents.range(SESSION, "created", reverse=True, limit=MOST)
     return screen.page(
         "consents",
-        consents=rows,
+        consents=consents.listing(bank, MOST),
         sessions=[{**session, "live": sessions.is_live(bank, session)} for session in newest],
         somebody=next((c["customerNumber"] for c in bank.documents.all(CUSTOMER) if c["type"] == "private"), None),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,12 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.store import StoreUnwritable
+from emulator.web.pages import wording
 from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
 
+# A moment in a text of the control interface.
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 MOST = 100  # entries of a list on one page
 
 # `Control.handle` of the control interface, passed in by `assemble`.
@@ -206,7 +210,7 @@ class Screen:
             "confirmation",
             title=title,
             button=button,
-            lost=lost,
+            lost=[_MOMENT.sub(lambda at: wording.oslo(at[0]), thing) for thing in lost],
             sent=[(name, value) for name, value in self.form.pairs() if name not in ("csrf", "confirmed")],
             address=root_of(self.request) + path_below(self.request),
             back=self.at(*back),

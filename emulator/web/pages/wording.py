@@ -74,7 +74,7 @@ _TONES = {
     "good": ("ACSC", "valid", "finalised", "live", "passed", "pass", "delivered"),
     "busy": ("ACTC", "ACWC", "PDNG", "ACSP", "ACWP", "started", "sending"),
     "waits": ("RCVD", "PATC", "ACCP", "PART", "skipped", "warn", "known", "waiting"),
-    "bad": ("RJCT", "failed", "revoked", "expired", "fail"),
+    "bad": ("RJCT", "failed", "revoked", "terminated", "expired", "fail"),
 }
 _TONE_OF = {status: tone for tone, statuses in _TONES.items() for status in statuses}
 
@@ -291,6 +291,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "my_reads_details": ("detaljer {count} av {most}", "details {count} of {most}"),
     "my_state_valid": ("Gyldig", "Valid"),
     "my_state_revoked": ("Trukket tilbake", "Withdrawn"),
+    "my_state_terminated": ("Avsluttet av tjenesten", "Ended by the service"),
     "my_state_expired": ("Utløpt", "Expired"),
     "my_withdraw": ("Trekk tilbake", "Withdraw"),
     "my_withdraw_sure": (

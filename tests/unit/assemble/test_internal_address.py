@@ -6,6 +6,7 @@ import asyncio
 import gc
 import socket
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -160,6 +161,24 @@ async def test_a_process_that_ends_does_not_wait_for_who_keeps_a_connection_afte
     ending = asyncio.ensure_future(home.entrance.close())
     while not home.entrance._ending:
         await asyncio.sleep(0)
+    home.may_answer.set()
+    assert b"done" in await reader.read()
+    await ending
+    writer.close()
+    assert await home.ended() == []
+
+
+@both_loops
+async def test_what_was_passed_on_is_answered_as_long_as_what_is_asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "ENDING", 0.0)
+    monkeypatch.setattr(forwarding, "LINGERING", 0.0)
+    home = Home()
+    await home.entrance.open()
+    reader, writer = await asyncio.open_connection(*home.address.split(":"))
+    writer.write(SECRET + asked())
+    await home.asked.wait()
+    ending = asyncio.ensure_future(home.entrance.close(monotonic() + 60))
+    await asyncio.sleep(0.05)
     home.may_answer.set()
     assert b"done" in await reader.read()
     await ending

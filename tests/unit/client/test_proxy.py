@@ -19,7 +19,7 @@ from multidict import CIMultiDict
 from emulator.ca import CertificateAuthority
 from emulator.cli import main
 from emulator.client import AsyncTppClient
-from emulator.client.proxy import SigningProxy
+from emulator.client.proxy import SigningProxy, _body
 from emulator.httpsig.signing import digest_value
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -183,6 +183,47 @@ async def test_what_the_proxy_itself_refuses_is_told_as_the_bank_does(
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     [message] = json.loads(answer.partition(b"\r\n\r\n")[2])["tppMessages"]
     assert (message["category"], message["code"], message_part in message["text"]) == ("ERROR", "BAD_REQUEST", True)
+
+
+@pytest.mark.parametrize(
+    "framing, begun, status, text",
+    [
+        (
+            "Transfer-Encoding: chunked",
+            "zz\r\nabc\r\n",
+            400,
+            "The body cannot be read: Invalid character in chunk size.",
+        ),
+        (
+            "Transfer-Encoding: chunked",
+            "3\r\nabcdef\r\n",
+            400,
+            "The body cannot be read: Expected LF after chunk data.",
+        ),
+        ("Content-Length: 10", "abc", 408, "The body did not arrive within 0.2 seconds."),
+    ],
+)
+async def test_a_body_that_breaks_off_after_its_head_is_refused(
+    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, framing: str, begun: str, status: int, text: str
+) -> None:
+    monkeypatch.setattr("emulator.client.proxy.BODY_SECONDS", 0.2)
+    read = asyncio.Event()
+
+    async def wait(request: web.BaseRequest) -> bytes:
+        read.set()
+        return await _body(request)
+
+    monkeypatch.setattr("emulator.client.proxy._body", wait)
+    async with proxy("http://127.0.0.1:1", authority) as address, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection(*address.removeprefix("http://").split(":"))
+        writer.write(f"POST /v1/x HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n".encode())
+        await read.wait()
+        writer.write(begun.encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = await reader.readuntil(b"}]}")
+        writer.close()
+    assert head.startswith(f"HTTP/1.1 {status} ".encode())
+    assert json.loads(body)["tppMessages"][0]["text"] == text
 
 
 async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: CertificateAuthority) -> None:

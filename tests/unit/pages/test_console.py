@@ -480,6 +480,7 @@ def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Vis
     logged_in(emulator, browser)
     assert emulator.call("GET", "/v1/accounts").status == 200
     page = browser.get("/console/consents")
+    assert page.source.count('class="name">demo') == 1
     session = next(emulator.service.bank.documents.all(SESSION))["id"]
     consent = next(emulator.service.bank.documents.all(CONSENT))["id"]
     page = press(browser, page, f"/sessions/{session}")
@@ -542,6 +543,7 @@ def test_a_scenario_that_replaces_the_bank_asks_first_and_says_what_it_did(emula
     question = browser.post("/console/scenarios", [("csrf", csrf), ("text", text)])
     assert "This will be lost:" in question.text
     assert "4 customers" in question.text
+    assert "stands still at 2026-03-02 09:00:00" in question.text  # Oslo, as on each page
     assert emulator.service.bank.documents.count(CUSTOMER) == 4
     applied = sure(browser, question)
     assert "anew is applied" in applied.text

@@ -214,6 +214,15 @@ def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
     )
 
 
+def test_a_consent_that_the_tpp_deleted_is_not_said_to_be_withdrawn(emulator: Living) -> None:
+    known(emulator)
+    consent = next(emulator.service.bank.documents.all(CONSENT))
+    assert emulator.call("DELETE", f"/v1/consents/{consent['id']}").status == 204
+    page = log_in(emulator.visitor())
+    assert "Avsluttet av tjenesten" in page.text
+    assert "Trukket tilbake" not in page.text
+
+
 def test_the_reads_of_a_day_note_the_use_once(emulator: Living) -> None:
     bank = emulator.service.bank
     bank.clock.set(mode="frozen")
