@@ -451,7 +451,7 @@ class Homes:
             rows = await self.server.rows(_LOOK, self.authority.version)
             present = {name: Elsewhere(*where) for kind, name, _, _, *where in rows if kind is None}
             here = Elsewhere(self.leases.address, self.leases.home)  # also of a bank whose creation is being stored
-            present |= {service.bank.name: here for service in self.registry.services()}
+            present |= {name: here for name in self.leases.held if self._serves(name)}
             before, self.known = self.known, present
             issued = self.authority.learn([row[:4] for row in rows if row[0] is not None])
         # watchers hear of what is new

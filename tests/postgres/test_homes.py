@@ -103,6 +103,16 @@ async def test_a_home_that_was_stopped_longer_than_its_lease_does_not_answer(
     assert (has(one, bank), has(two, bank)) == (False, True)
 
 
+async def test_a_home_that_was_stopped_does_not_call_itself_the_home_of_what_another_has_taken(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as stopped:
+        await taken(one, two, bank, stopped)
+        one.leases.held[bank].until = 0.0
+        await one.homes.refresh()
+        assert one.registry.home(bank) == two.leases.address
+
+
 async def test_an_answer_that_was_computed_within_a_lease_and_leaves_after_it_is_thrown_away(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
