@@ -149,17 +149,17 @@ class Search:
 
         As far as that has come, it is among what was found: a search may be interrupted.
         """
-        found = self.progress.found
-        found.append(Breakage(finding, outcome, 1, 1, number + 1, 0))
+        breakages = self.progress.found
+        breakages.append(Breakage(finding, outcome, 1, 1, number + 1, 0))
         self._tried = REPEATED
         again = [self._begin(outcome.schedule) for _ in range(REPEATED)]
         failed = 1 + sum(any(one.what == finding.what for one in awaited(other).findings) for other in again)
-        found[-1] = replace(found[-1], failed=failed, played=1 + REPEATED)
+        breakages[-1] = replace(breakages[-1], failed=failed, played=1 + REPEATED)
         if failed > 1:
             for smaller in self._smaller_ones(outcome, finding.what):
                 finding = next(one for one in smaller.findings if one.what == finding.what)
-                found[-1] = replace(found[-1], finding=finding, outcome=smaller, runs=self._tried)
-        found[-1] = replace(found[-1], runs=self._tried)
+                breakages[-1] = replace(breakages[-1], finding=finding, outcome=smaller, runs=self._tried)
+        breakages[-1] = replace(breakages[-1], runs=self._tried)
 
     def _smaller_ones(self, outcome: RunOutcome, what: str) -> Iterator[RunOutcome]:
         """Outcomes with one part less each that fail alike, until there is no part that the failure does not need.
