@@ -179,12 +179,12 @@ class Homes:
             raise NotDelivered(str(error), moved=True) from error
 
     def _serves(self, name: str, *, whole: bool = False) -> bool:
-        """Whether this process is the home, and may say so; `whole`: also of a bank that is not loaded."""
+        """Whether this process is the home, and may say so; `whole`: also of a bank without anything to load."""
         documents = self.registry.documents(name)
         if documents is not None:
             return documents.log.owned
         lease = self.leases.held.get(name)
-        return whole and lease is not None and lease.valid
+        return whole and lease is not None and lease.valid and lease.empty
 
     async def here(self, name: str, request: Request) -> Response | Stream | None:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
@@ -199,8 +199,8 @@ class Homes:
                     refused = _refused(request, str(error))
             answer = refused or await self._local(request)
         finally:
-            documents = self.registry.documents(name)
-            if bank_of(request)[1] and documents is None and name in self.leases.held:  # not created, or damaged
+            documents, lease = self.registry.documents(name), self.leases.held.get(name)
+            if bank_of(request)[1] and documents is None and lease is not None and lease.empty:  # and stays so
                 self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
             return answer if documents is None or documents.log.owned else None
@@ -216,10 +216,7 @@ class Homes:
         if taking is not None and taking.locked():
             async with taking:
                 pass
-        lease = self.leases.held.get(name)
-        empty = lease is not None and (lease.damage is not None or not lease.sequence)  # or being created
-        whole = bank_of(request)[1] or empty
-        return await self.here(name, request) if self._serves(name, whole=whole) else None
+        return await self.here(name, request) if self._serves(name, whole=True) else None
 
     async def _ready(self, request: Request) -> Response | Stream:
         """Whether this process and the store can be used, and the banks that it is the home of."""
@@ -433,8 +430,7 @@ class Homes:
         """Whether a bank was closed for want of requests, and is not being taken, nor created."""
         taking = self._taking.get(lease.name)
         in_use = taking is not None and taking.locked()
-        ready = lease.sequence > 0 and lease.damage is None
-        return ready and self.registry.documents(lease.name) is None and not in_use
+        return not lease.empty and self.registry.documents(lease.name) is None and not in_use
 
     async def refresh(self) -> None:
         """Look which banks there are and which TPPs others have issued, after this call; StoreUnreachable.
@@ -451,7 +447,7 @@ class Homes:
             rows = await self.server.rows(_LOOK, self.authority.version)
             present = {name: Elsewhere(*where) for kind, name, _, _, *where in rows if kind is None}
             here = Elsewhere(self.leases.address, self.leases.home)  # also of a bank whose creation is being stored
-            present |= {service.bank.name: here for service in self.registry.services()}
+            present |= {name: here for name in self.leases.held if self._serves(name)}
             before, self.known = self.known, present
             issued = self.authority.learn([row[:4] for row in rows if row[0] is not None])
         # watchers hear of what is new

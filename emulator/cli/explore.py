@@ -95,8 +95,8 @@ def explore(
     def progress(now: SearchProgress) -> None:
         nonlocal shown
         for breakage in now.found[shown:]:
+            shown += 1
             _tell(breakage, folder, as_scenario=as_scenario, err=output == "json")
-        shown = len(now.found)
         _line(now)
 
     interrupted = False
@@ -106,6 +106,7 @@ def explore(
             done = looking.run(budget, progress)
         except KeyboardInterrupt:  # what a long search came to is reported all the same
             done, interrupted = looking.progress, True
+            progress(done)
         except RunFailed as failed:
             raise Failed(str(failed), page=PAGE) from failed
     _end_line()

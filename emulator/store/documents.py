@@ -32,7 +32,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
-from emulator.store.errors import StoreUnwritable
+from emulator.store.errors import StoreLost, StoreUnwritable
 from emulator.store.kinds import D, Kind, encoded
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log
@@ -374,7 +374,7 @@ class Documents(LoadedDocuments):
                 del unconfirmed[-1]
             self._separate = True
             if waited:  # waiting changes were undone with one that could not wait
-                self._undone = StoreUnwritable("not enough memory" if isinstance(failed, MemoryError) else str(failed))
+                self._undone = _undone_with(failed)
             self._undo_waiting()
             raise
         self.steps.clear()
@@ -399,10 +399,10 @@ class Documents(LoadedDocuments):
         while self._unconfirmed and self._unconfirmed[0][0] <= sequence:
             self._tell(self._unconfirmed.pop(0)[2])
 
-    def revert(self, sequence: int, reason: str) -> None:
-        """Undo every change after this one, and waiting changes; the next `flush` raises the reason."""
+    def revert(self, sequence: int, error: StoreUnwritable) -> None:
+        """Undo every change after this one, and waiting changes; the next `flush` raises an error for these."""
         if self.steps or (self.group is not None and self in self.group.waiting):
-            self._undone = StoreUnwritable(reason)
+            self._undone = _undone_with(error)
         while self._unconfirmed and self._unconfirmed[-1][0] > sequence:
             self.steps[:0] = self._unconfirmed.pop()[1]
         self.sequence, self.tables = sequence, self.lost_tables
@@ -428,6 +428,13 @@ class Documents(LoadedDocuments):
         self.log.discard()
         with suppress(StoreUnwritable):
             self._undo_waiting()
+
+
+def _undone_with(failed: BaseException) -> StoreUnwritable:
+    """The error for waiting changes that were undone because others failed: it is known that they are not stored."""
+    if isinstance(failed, StoreLost):
+        return failed
+    return StoreUnwritable("not enough memory" if isinstance(failed, MemoryError) else str(failed))
 
 
 def memory_store(kinds: Iterable[Kind[Any]]) -> Documents:

@@ -252,7 +252,7 @@ class JournalLog(Log):
             # The system may have dropped the unwritten pages, so a second fsync would prove nothing.
             self.refusal = f"an fsync failed, changes are refused until a restart: {ticket.failed}"
             self._journal.cut_back(self._synced_end)
-            self._documents.revert(self.synced, self.refusal)
+            self._documents.revert(self.synced, StoreUnwritable(self.refusal))
         if self.refusal is not None and (ticket.failed is not None or ticket.sequence > self.synced):
             raise StoreUnwritable(self.refusal)
         if ticket.journal is self._journal and ticket.sequence > self.synced:

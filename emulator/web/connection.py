@@ -70,6 +70,7 @@ class Connection(BaseProtocol):
         self._held = False  # the client may send nothing more for the moment
         self._deaf = False  # what the client sends is ignored
         self._client_ended = False  # the client has closed its sending side, and still reads
+        self._ended = False  # the last answer was sent
         self._left = False  # the client has disconnected, or the server no longer waits for it
         self._gone: asyncio.Future[None] | None = None  # of a delay or a stream, which end with that
 
@@ -354,11 +355,18 @@ class Connection(BaseProtocol):
             self._close()
         else:
             transport.write_eof()
-            self._expect(self._limits.linger_seconds, self._close)
+            self._ended = True
+            self._linger()
+
+    def _linger(self) -> None:
+        limits = self._limits
+        self._expect(limits.last_linger_seconds if self._listener.ending else limits.linger_seconds, self._close)
 
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
-        if self._message is None:
+        if self._ended:
+            self._linger()
+        elif self._message is None:
             self._close()
         elif self._client_ended and self._gone is not None:
             self.drop()

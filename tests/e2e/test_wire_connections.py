@@ -642,6 +642,17 @@ async def test_stopping_waits_no_longer_than_it_may() -> None:
 
 
 @both_loops
+async def test_who_does_not_close_behind_its_last_answer_does_not_hold_up_the_end() -> None:
+    async with serving(limits=Limits(linger_seconds=FAR, drain_seconds=FAR)) as served:
+        answered, watching = await served.connect(), await events(served)
+        await answered.send(get("/", "Connection: close"))
+        await answered.answer()
+        await asyncio.wait_for(served.server.stop(), PATIENCE)
+        for client in (answered, watching):
+            assert await client.until_closed() == b""
+
+
+@both_loops
 async def test_who_gave_up_on_a_delayed_answer_does_not_hold_up_the_end() -> None:
     async with serving(limits=Limits(drain_seconds=FAR)) as served:
         served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import ClassVar
 from xml.etree import ElementTree
 
 import pytest
@@ -19,6 +23,7 @@ from emulator.conformance import explore as package
 from tests.e2e.process import command
 from tests.explore.hooked import HttpMerchant, hooked
 from tests.explore.merchant import Order
+from tests.warm import Command
 
 NODE = Path(__file__).parent / "explorable.mjs"
 
@@ -32,6 +37,37 @@ class HttpAccpIsPaid(HttpMerchant):
 
 def explore(*arguments: str) -> subprocess.CompletedProcess[str]:
     return command("conformance", "explore", *arguments)
+
+
+class Crashes(HttpMerchant):
+    """It crashes in each run after the trial, until one does not end."""
+
+    runs: ClassVar = itertools.count(1)
+    hangs = threading.Event()
+
+    def run(self) -> None:
+        number = next(self.runs)
+        if number > 6:
+            self.hangs.set()
+            time.sleep(60)
+        self.ask("GET", "/v1/accounts")
+        if number > 1:
+            raise RuntimeError("the hook crashes")
+
+
+def test_ctrl_c_reports_also_the_failure_that_is_being_made_smaller(tmp_path: Path) -> None:
+    report, saved = tmp_path / "r.json", tmp_path / "found"
+    with hooked(Crashes) as base:
+        line = ("--hook", f"{base}/run", "--timeout", "60", "--json", str(report), "--save", str(saved))
+        with Command("conformance", "explore", *line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as searching:
+            assert Crashes.hangs.wait(60)
+            searching.send_signal(signal.SIGINT)
+            out, err = searching.communicate(timeout=60)
+    assert searching.returncode == 130, err
+    assert "FOUND: crash" in out
+    assert "1 found" in out
+    assert [one["what"] for one in json.loads(report.read_text())["found"]] == ["crash"]
+    assert len(list(saved.iterdir())) == 1
 
 
 ACCP = """tasks: [pay]

@@ -103,6 +103,16 @@ async def test_a_home_that_was_stopped_longer_than_its_lease_does_not_answer(
     assert (has(one, bank), has(two, bank)) == (False, True)
 
 
+async def test_a_home_that_was_stopped_does_not_call_itself_the_home_of_what_another_has_taken(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as stopped:
+        await taken(one, two, bank, stopped)
+        one.leases.held[bank].until = 0.0
+        await one.homes.refresh()
+        assert one.registry.home(bank) == two.leases.address
+
+
 async def test_an_answer_that_was_computed_within_a_lease_and_leaves_after_it_is_thrown_away(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +142,26 @@ async def test_a_change_of_a_home_that_is_none_any_more_is_stored_by_the_next_on
         await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
     assert (has(one, bank), has(two, bank)) == (False, True)
     assert await now(one, bank) == before + timedelta(hours=2)
+
+
+async def test_a_change_whose_bank_is_lost_before_the_end_of_its_turn_is_made_by_the_next_home(
+    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, answers, handled = await now(one, bank), one.application._turns.answers, list[str]()
+
+    def losing(asked: Request) -> Answered:
+        if handled == ["POST"]:
+            one.homes.drop(bank)
+        handled.append(asked.method)
+        return answers(asked)
+
+    await over(one, bank)
+    with monkeypatch.context() as once:
+        once.setattr(one.application._turns, "answers", losing)
+        asked = [one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank), one.ask("GET", "clock", bank=bank)]
+        assert [(await answer).status for answer in asked] == [200, 200]
+    assert handled[:2] == ["POST", "GET"]
+    assert await now(one, bank) == before + timedelta(hours=1)
 
 
 async def test_a_checkpoint_and_a_snapshot_of_a_former_home_are_not_stored(
@@ -1083,6 +1113,53 @@ async def test_a_bank_whose_creation_is_being_stored_is_deleted_after_that(one: 
     assert statuses == [201, 204]
     for each in (one, two):
         await each.control("GET", "clock", bank="brief", status=404)
+
+
+async def test_a_bank_that_is_being_loaded_is_deleted_after_that(one: Process, bank: str) -> None:
+    """Whoever loads it would take what is gone by then for damage."""
+    goes_on, held = asyncio.Event(), list[Any]()
+
+    async def late(statement: Awaitable[Any]) -> Any:
+        held.append(statement)
+        await goes_on.wait()
+        return await statement
+
+    one.homes.drop(bank)
+    await over(one, bank)
+    async with commits_of(one, late, (log.CHANGES,)):
+        read = one.ask("GET", "clock", bank=bank)
+        await eventually(lambda: held)
+        deleted = one.ask("DELETE", f"banks/{bank}")
+        for _ in range(20):  # the deletion has begun, and has had the time to be carried out
+            await execute(one.url, "SELECT 1")
+        goes_on.set()
+        statuses = [answer.status for answer in (await read, await deleted) if isinstance(answer, Response)]
+    assert statuses in ([200, 204], [404, 204])
+
+
+async def test_what_fails_meanwhile_does_not_disturb_who_loads_a_bank(one: Process, bank: str) -> None:
+    looked, loaded, held = asyncio.Event(), asyncio.Event(), list[Any]()
+
+    async def late(statement: Awaitable[Any], until: asyncio.Event) -> Any:
+        held.append(statement)
+        await until.wait()
+        return await statement
+
+    async with (
+        commits_of(one, lambda look: late(look, looked), (homes._LOOK,)),
+        commits_of(one, lambda changes: late(changes, loaded), (log.CHANGES,)),
+    ):
+        replaced = one.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
+        await eventually(lambda: held)
+        one.homes.drop(bank)
+        await over(one, bank)
+        read = one.ask("GET", "clock", bank=bank)
+        await eventually(lambda: len(held) == 2)
+        looked.set()
+        for _ in range(20):  # it has found that the bank is lost
+            await execute(one.url, "SELECT 1")
+        loaded.set()
+        assert [(await answer).status for answer in (read, replaced)] == [200, 200]
 
 
 async def test_a_bank_that_was_made_again_is_not_closed_by_the_deletion_before(one: Process, bank: str) -> None:

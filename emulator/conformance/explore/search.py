@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
@@ -140,21 +140,29 @@ class Search:
         known = {breakage.finding.what for breakage in progress.found}
         new = next((finding for finding in outcome.findings if finding.what not in known), None)
         if new is not None:
-            progress.found.append(self._small(number, outcome, new))
+            self._find(number, outcome, new)
         elif outcome.findings:
             progress.alike[outcome.findings[0].what] += 1
 
-    def _small(self, number: int, outcome: RunOutcome, finding: Finding) -> Breakage:
+    def _find(self, number: int, outcome: RunOutcome, finding: Finding) -> None:
+        """Play a failure again, and make it small.
+
+        As far as that has come, it is among what was found: a search may be interrupted.
+        """
+        breakages = self.progress.found
+        breakages.append(Breakage(finding, outcome, 1, 1, number + 1, 0))
         self._tried = REPEATED
         again = [self._begin(outcome.schedule) for _ in range(REPEATED)]
         failed = 1 + sum(any(one.what == finding.what for one in awaited(other).findings) for other in again)
+        breakages[-1] = replace(breakages[-1], failed=failed, played=1 + REPEATED)
         if failed > 1:
-            outcome = self._smallest(outcome, finding.what)
-        finding = next(one for one in outcome.findings if one.what == finding.what)
-        return Breakage(finding, outcome, failed, 1 + REPEATED, number + 1, self._tried)
+            for smaller in self._smaller_ones(outcome, finding.what):
+                finding = next(one for one in smaller.findings if one.what == finding.what)
+                breakages[-1] = replace(breakages[-1], finding=finding, outcome=smaller, runs=self._tried)
+        breakages[-1] = replace(breakages[-1], runs=self._tried)
 
-    def _smallest(self, outcome: RunOutcome, what: str) -> RunOutcome:
-        """Leave out every part that the failure does not need.
+    def _smaller_ones(self, outcome: RunOutcome, what: str) -> Iterator[RunOutcome]:
+        """Outcomes with one part less each that fail alike, until there is no part that the failure does not need.
 
         Hypothesis, which knows only the choices and not what they mean, takes twice the runs and leaves more.
         """
@@ -168,8 +176,8 @@ class Search:
                 other = self.outcome(candidate)
                 if any(finding.what == what for finding in other.findings):
                     outcome, smaller = other, True
+                    yield outcome
                     break
-        return outcome
 
     def drawn(self, number: int) -> FaultSchedule:
         """The schedule of this number. Each has a seed of its own: the first example of a seed is the simplest."""

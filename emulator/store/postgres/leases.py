@@ -122,6 +122,11 @@ class Lease:
         return self.damage is not None or (not self.sequence and self.made > 0)
 
     @property
+    def empty(self) -> bool:
+        """Whether there is nothing to load: the bank does not exist yet, or is damaged."""
+        return self.damage is not None or not self.sequence
+
+    @property
     def valid(self) -> bool:
         """Whether no other process can be the home."""
         return not self.deleting and elapsed() < self.until

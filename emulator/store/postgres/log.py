@@ -297,7 +297,7 @@ class PostgresLog(Log):
     def _take_back(self, error: StoreUnwritable) -> None:
         if self.ended is None:
             self.pending.clear()
-            self._store.revert(self.synced, str(error))
+            self._store.revert(self.synced, error)
 
     def _wake(self, these: Callable[[int], bool], tell: Callable[[asyncio.Future[None]], None]) -> None:
         """Tell those who wait for one of these changes."""

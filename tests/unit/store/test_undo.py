@@ -272,7 +272,7 @@ def test_reverted_changes_that_cannot_be_undone_at_once_are_undone_later(monkeyp
     del tape.stored[sequence:]
     with monkeypatch.context() as patch:
         patch.setattr(DocumentTable, "place", lambda *_: 1 / 0)
-        store.revert(sequence, "the disk failed")
+        store.revert(sequence, StoreUnwritable("the disk failed"))
         with pytest.raises(StoreUnwritable, match="cannot be loaded anew"):
             store.put(NOTE, {"id": "too early"})
     assert dump(store) == before
