@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,12 +25,6 @@ def emulator() -> Iterator[Living]:
         yield emulator
 
 
-@pytest.fixture(scope="module")
-def status_of(emulator: Living) -> Callable[[str], int]:
-    """The status of a link; asked once, though every page has most of them."""
-    return cache(lambda target: emulator.visitor().send("HEAD", target).status)
-
-
 def test_the_start_page_leads_to_every_page_and_to_the_operations(browser: Visitor) -> None:
     source = browser.get("/docs").source
     for address in manual.pages():
@@ -48,16 +41,15 @@ def needs_no_script(source: str) -> None:
     assert re.findall(' id="[^"]* [^"]*"', source) == []
 
 
-@pytest.mark.parametrize("address", manual.pages())
-def test_every_page_is_served_with_links_that_lead_somewhere(
-    browser: Visitor, status_of: Callable[[str], int], address: str
-) -> None:
-    page = browser.get(f"/docs/{address}".rstrip("/"))
-    assert page.status == 200
-    assert f"<title>{manual.pages()[address].title}" in page.source
-    for target in re.findall(r'(?:href|src)="(/docs[^"#?]*)', page.source):
-        assert status_of(target) == 200, target
-    needs_no_script(page.source)
+def test_every_page_is_served_with_links_that_lead_somewhere(browser: Visitor) -> None:
+    targets: dict[str, str] = {}
+    for address in manual.pages():
+        page = browser.get(f"/docs/{address}".rstrip("/"))
+        assert page.status == 200, address
+        assert f"<title>{manual.pages()[address].title}" in page.source
+        targets.update(dict.fromkeys(re.findall(r'(?:href|src)="(/docs[^"#?]*)', page.source), address))
+        needs_no_script(page.source)
+    assert {target: on for target, on in targets.items() if browser.send("HEAD", target).status != 200} == {}
 
 
 @pytest.mark.parametrize("book", ["operations", "control"])
