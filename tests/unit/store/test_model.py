@@ -247,5 +247,5 @@ TestStoreAgainstModel = StoreAgainstModel.TestCase
 TestPowerAgainstModel = PowerAgainstModel.TestCase
 TestMemoryAgainstModel = MemoryAgainstModel.TestCase
 TestStoreAgainstModel.settings = settings(stateful_step_count=30)
-TestPowerAgainstModel.settings = settings(stateful_step_count=30)
-TestMemoryAgainstModel.settings = settings(stateful_step_count=30)
+TestPowerAgainstModel.settings = settings(stateful_step_count=15)
+TestMemoryAgainstModel.settings = settings(stateful_step_count=15)
