@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import pytest
-
 from emulator.api.messages import Request
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
@@ -80,24 +78,19 @@ def test_a_form_without_its_token_is_403(bank: Bank, visitor: Visitor) -> None:
     assert "person" not in (bank.documents.get(SCA, token) or {})
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "status"),
-    [
+def test_what_is_no_form_is_refused_as_a_page(bank: Bank, visitor: Visitor) -> None:
+    for body, kind, status in (
         (b"{}", "application/json", 415),
         (b"a=b", "", 415),
         (b"csrf=%ff%fe", "application/x-www-form-urlencoded", 400),
         (b"csrf=\xff", "application/x-www-form-urlencoded", 400),
         (b"a=1&" * (MOST_FIELDS + 1), "application/x-www-form-urlencoded; charset=utf-8", 400),
-    ],
-)
-def test_what_is_no_form_is_refused_as_a_page(
-    bank: Bank, visitor: Visitor, body: bytes, kind: str, status: int
-) -> None:
-    token = open_access(bank)
-    page = visitor.send("POST", f"/sca/{token}", body, Content_Type=kind)
-    assert page.status == status
-    assert page.headers["content-type"].startswith("text/html")
-    assert sca.is_open(bank.documents.get(SCA, token) or {})
+    ):
+        token = open_access(bank)
+        page = visitor.send("POST", f"/sca/{token}", body, Content_Type=kind)
+        assert page.status == status
+        assert page.headers["content-type"].startswith("text/html"), body
+        assert sca.is_open(bank.documents.get(SCA, token) or {}), body
 
 
 def test_other_methods_are_405(bank: Bank, visitor: Visitor) -> None:
