@@ -226,9 +226,6 @@ def _evens() -> dict[str, Any]:
     return domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"})
 
 
-# deleting
-
-
 # who sees it, and what is told
 
 

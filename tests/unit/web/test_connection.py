@@ -64,8 +64,6 @@ async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[
         if pause:
             await turn()
     statuses = await client.answered(number)
-    client.leave()
-    await turn()
     return statuses, re.findall("<(.*?)>", client.got.decode()), [request.target for request in application.requests]
 
 
@@ -99,8 +97,6 @@ async def test_a_client_that_sends_many_requests_ahead_is_held_back_and_gets_eve
         while client.got.count(b"HTTP/1.1 200 OK") < sent:
             await asyncio.sleep(0.01)
     assert (client.held, client.times_held) == (False, 1)
-    client.leave()
-    await turn()
 
 
 async def test_a_large_body_is_read_in_whatever_pieces_it_comes() -> None:
@@ -114,8 +110,6 @@ async def test_a_large_body_is_read_in_whatever_pieces_it_comes() -> None:
     assert await client.answered(1) == [200]
     assert application.requests[0].body == body
     assert client.times_held == 0
-    client.leave()
-    await turn()
 
 
 class Unpaused(BaseProtocol):
@@ -151,8 +145,6 @@ async def fate(parts: list[bytes], *, pausing: bool) -> tuple[list[int], list[st
         before = len(client.got)
         await turn()
     ended = client.no_more or client.closed
-    client.leave()
-    await turn()
     return client.statuses, [request.target for request in application.requests], ended
 
 
@@ -257,8 +249,6 @@ async def test_trailers_are_bounded_alike_however_they_come(before: bytes, rest:
             await turn()
         assert await client.answered(answered + 1) == [200] * answered + [status]
         assert b"bbbb" not in client.got
-        client.leave()
-        await turn()
 
 
 LARGE = "a" * (MAX_FIELD_BYTES - 10)
@@ -288,8 +278,6 @@ async def test_a_refused_head_has_its_x_request_id_returned_in_however_many_piec
         await turn()
         assert client.statuses == [200] * bool(before) + [status]
         assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
-        client.leave()
-        await turn()
 
 
 @pytest.mark.parametrize("begun", [GOING_ON["post"], GOING_ON["chunked"]], ids=["length", "chunks"])
@@ -312,8 +300,6 @@ async def test_a_refused_head_behind_the_end_of_a_body_has_its_own_x_request_id_
         ids = re.findall(rb"X-Request-ID: (.*)\r\n", client.got)
         assert len(ids) == 1
         assert ids[0] == b"its-id" if split == 1 else ids[0] != b"another"
-        client.leave()
-        await turn()
 
 
 async def test_half_an_x_request_id_is_not_returned() -> None:
@@ -322,8 +308,6 @@ async def test_half_an_x_request_id_is_not_returned() -> None:
     await turn()
     assert client.statuses == [400]
     assert b"its-" not in client.got
-    client.leave()
-    await turn()
 
 
 async def test_a_head_without_end_is_refused_behind_the_answers_that_are_owed() -> None:
@@ -333,8 +317,6 @@ async def test_a_head_without_end_is_refused_behind_the_answers_that_are_owed() 
     client.connection.data_received(b"X: y\r\n" * 20_000)
     assert await client.answered(2) == [200, 431]
     assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
-    client.leave()
-    await turn()
 
 
 async def test_broken_chunks_behind_requests_that_wait_break_their_own_request_only() -> None:
@@ -343,8 +325,6 @@ async def test_broken_chunks_behind_requests_that_wait_break_their_own_request_o
     client.connection.data_received(GOING_ON["late"] + post(b"body", target="/v1/post") + chunked("1", "xy", ""))
     assert await client.answered(3) == [200, 200, 400]
     assert [request.target for request in application.requests] == ["/v1/late", "/v1/post"]
-    client.leave()
-    await turn()
 
 
 @pytest.mark.parametrize("end", sorted(ENDING))
@@ -355,8 +335,6 @@ async def test_the_write_side_ends_with_the_last_answer(end: str) -> None:
     assert await client.answered(1) == [status]
     await turn()
     assert (client.no_more, client.closed) == (True, False)
-    client.leave()
-    await turn()
 
 
 async def test_who_half_closes_behind_whole_requests_gets_every_answer() -> None:
@@ -374,8 +352,6 @@ async def test_who_half_closes_within_a_request_is_not_waited_for(begun: bytes) 
     client.connection.data_received(GOING_ON["get"] + begun)
     assert await client.answered(1) == [200]
     assert not client.connection.eof_received()
-    client.leave()
-    await turn()
 
 
 async def test_a_server_that_stops_waits_for_the_requests_that_have_come_and_for_no_other() -> None:
