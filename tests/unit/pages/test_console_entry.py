@@ -28,6 +28,14 @@ def guarded() -> Iterator[Living]:
         yield emulator
 
 
+def entered(emulator: Living) -> Visitor:
+    """A browser that has logged in."""
+    browser = emulator.visitor()
+    answer = browser.post("/console/login", [("token", TOKEN)])
+    browser.headers["Cookie"] = answer.headers["set-cookie"].partition(";")[0]
+    return browser
+
+
 def test_a_change_from_another_site_or_without_the_forms_token_is_403(emulator: Living) -> None:
     browser = emulator.visitor()
     mode = emulator.service.bank.clock.mode
@@ -81,19 +89,16 @@ def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living
     browser = guarded.visitor()
     assert 'href="/console/openapi.json"' in browser.get("/docs/control").source
     assert browser.get("/console/openapi.json").status == 401
-    entered = browser.post("/console/login", [("token", TOKEN)])
-    browser.headers["Cookie"] = entered.headers["set-cookie"].partition(";")[0]
-    document = browser.get("/console/openapi.json")
+    document = entered(guarded).get("/console/openapi.json")
     assert (document.status, document.headers["content-type"]) == (200, "application/json; charset=utf-8")
     assert '"advanceClock"' in document.source
 
 
 def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> None:
     browser = guarded.visitor()
-    entered = browser.post("/console/login", [("token", TOKEN)])
-    assert entered.status == 303
-    assert entered.headers["location"] == "/console"
-    cookie = entered.headers["set-cookie"]
+    answer = browser.post("/console/login", [("token", TOKEN)])
+    assert (answer.status, answer.headers["location"]) == (303, "/console")
+    cookie = answer.headers["set-cookie"]
     name, _, rest = cookie.partition("=")
     assert name == "bank-emulator-console-8080"
     assert TOKEN not in cookie
@@ -107,9 +112,7 @@ def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> No
 
 
 def test_a_cookie_is_worth_nothing_after_the_logout(guarded: Living) -> None:
-    browser, other = guarded.visitor(), guarded.visitor()
-    for one in (browser, other):
-        one.headers["Cookie"] = one.post("/console/login", [("token", TOKEN)]).headers["set-cookie"].partition(";")[0]
+    browser, other = entered(guarded), entered(guarded)
     page = browser.get("/console")
     logout = next(form for form in page.forms if form.action.endswith("/logout"))
     browser.post(logout.action, logout.sent())
@@ -168,10 +171,7 @@ def test_a_logout_holds_after_a_restart_and_after_a_reset(guarded: Living) -> No
 
 def test_who_logs_out_at_a_named_bank_has_logged_out_everywhere(guarded: Living) -> None:
     guarded.registry.make("second")
-    browser = guarded.visitor()
-    browser.headers["Cookie"] = (
-        browser.post("/console/login", [("token", TOKEN)]).headers["set-cookie"].partition(";")[0]
-    )
+    browser = entered(guarded)
     logout = next(form for form in browser.get("/banks/second/console").forms if form.action.endswith("/logout"))
     browser.post(logout.action, logout.sent())
     assert browser.get("/console").status == 401
@@ -183,14 +183,14 @@ def test_the_login_leads_to_the_page_that_was_asked_for_and_nowhere_else(guarded
         browser = guarded.visitor()
         again = browser.submit(browser.get(place), token="wrong")
         assert again.status == 403
-        entered = browser.submit(again, token=TOKEN)
-        assert entered.headers["location"] == place
-        page = browser.get(place, Cookie=entered.headers["set-cookie"].partition(";")[0])
+        answer = browser.submit(again, token=TOKEN)
+        assert answer.headers["location"] == place
+        page = browser.get(place, Cookie=answer.headers["set-cookie"].partition(";")[0])
         assert page.status == (303 if place == "/console/login" else 200)
         assert page.headers.get("location") in (None, "/console")
     for place in ("//elsewhere.example", "https://elsewhere.example", "/console\r\nX: y", "/consoles"):
-        entered = guarded.visitor().post("/console/login", [("token", TOKEN), ("place", place)])
-        assert (entered.status, entered.headers["location"]) == (303, "/console"), place
+        answer = guarded.visitor().post("/console/login", [("token", TOKEN), ("place", place)])
+        assert (answer.status, answer.headers["location"]) == (303, "/console"), place
 
 
 def test_the_cookie_of_a_login_stays_below_the_public_address(guarded: Living) -> None:
@@ -221,9 +221,7 @@ def test_a_made_up_cookie_or_one_of_another_token_does_not_open_it(guarded: Livi
 
 
 def test_changes_reach_the_control_interface_with_the_token(guarded: Living) -> None:
-    browser: Visitor = guarded.visitor()
-    cookie = browser.post("/console/login", [("token", TOKEN)]).headers["set-cookie"]
-    browser.headers["Cookie"] = cookie.partition(";")[0]
+    browser = entered(guarded)
     page = browser.get("/console/settings")
     form = next(number for number, form in enumerate(page.forms) if form.action.endswith("/settings"))
     assert browser.submit(page, form=form, calendar="norway").status == 303
@@ -273,8 +271,7 @@ def test_the_bare_address_leads_to_the_console_below_the_public_address_which_pa
 
 def test_the_command_that_the_console_gives_is_taken_by_a_bank_with_a_token(guarded: Living) -> None:
     browser = guarded.visitor()
-    entered = browser.post("/console/login", [("token", TOKEN)])
-    page = browser.get("/console/consents", Cookie=entered.headers["set-cookie"].partition(";")[0])
+    page = entered(guarded).get("/console/consents")
     shown = page.source.partition("<pre")[2].partition(">")[2].partition("</pre>")[0]
     words = [word.replace("$BANK_EMULATOR_CONTROL_TOKEN", TOKEN) for word in shlex.split(unescape(shown))]
     header_lines = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]

@@ -29,6 +29,12 @@ def log_in(browser: Visitor, person: str = KARI, home: str = "/my") -> Page:
     return browser.get(entered.headers["location"])
 
 
+def at_home(emulator: Living, person: str = KARI) -> tuple[Visitor, Page]:
+    """A browser whose customer has logged in, and the page."""
+    browser = emulator.visitor()
+    return browser, log_in(browser, person)
+
+
 def known(emulator: Living) -> None:
     """Kari has been at the bank for the TPP."""
     body = json.dumps({"tpp": "demo", "nationalId": KARI}).encode()
@@ -80,8 +86,7 @@ def test_the_cookie_is_for_the_page_alone_and_an_unknown_one_is_nobody(emulator:
 
 
 def test_a_login_ends_at_logout_and_after_an_hour_of_bank_time(emulator: Living) -> None:
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert browser.submit(page, form=form_for(page, "logout")).status == 303
     assert "Kari Kladd" not in browser.get("/my").text.partition("Fødselsnummer")[2]
     page = log_in(browser)
@@ -93,8 +98,7 @@ def test_a_login_ends_at_logout_and_after_an_hour_of_bank_time(emulator: Living)
 
 def test_a_payment_that_waits_is_shown_whole_and_approved(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     for part in ("Straksbetaling", "250,00", "Even Eksempel", "9990 11 00019", "Takk for sist <3"):
         assert part in page.text.replace("\u00a0", " ")
     done = browser.submit(page, form=form_for(page, payment), action="approve")
@@ -108,16 +112,14 @@ def test_a_payment_that_waits_is_shown_whole_and_approved(emulator: Living) -> N
 def test_a_payment_whose_link_is_too_old_can_still_be_approved_at_the_bank(emulator: Living) -> None:
     payment = pay(emulator)
     emulator.service.bank.clock.advance(timedelta(minutes=10))
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert browser.submit(page, form=form_for(page, payment), action="approve").status == 303
     assert status(emulator, payment) != "RCVD"
 
 
 def test_a_declined_payment_is_rejected_and_an_unknown_action_does_nothing(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert browser.submit(page, form=form_for(page, payment), action="refuse").status == 400
     assert status(emulator, payment) == "RCVD"
     done = browser.submit(page, form=form_for(page, payment), action="decline")
@@ -142,8 +144,7 @@ def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome
 
 def test_a_payment_of_somebody_else_is_neither_shown_nor_approved(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser, EVEN)
+    browser, page = at_home(emulator, EVEN)
     assert payment not in page.source
     csrf = next(field.value for field in page.forms[0].fields if field.name == "csrf")
     refused = browser.post(f"/my/payments/{payment}", [("csrf", csrf), ("action", "approve")])
@@ -169,8 +170,7 @@ def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
     bank.documents.put(AGREEMENT, firm)
     bank.documents.put(PAYMENT, {**document, "context": "CORPORATE", "agreement": agreement["id"]})
     assert self_service.approve(bank, KARI, payment)["transactionStatus"] == "PATC"
-    browser = emulator.visitor()
-    page = log_in(browser, EVEN)
+    browser, page = at_home(emulator, EVEN)
     assert "Signert av Kari Kladd" in page.text
     assert agreement["name"] in page.text
     declined = browser.submit(page, form=form_for(page, payment), action="decline")
@@ -183,8 +183,7 @@ def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
     bank = emulator.service.bank
     known(emulator)
     account = bank.documents.first(ACCOUNT, bban="99901000014") or {}
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert "Ikke brukt ennå" in page.text
     assert "Ingen ganger" in page.text
     for _ in range(2):
@@ -220,8 +219,7 @@ def test_another_customers_consent_cannot_be_withdrawn(emulator: Living) -> None
     bank = emulator.service.bank
     known(emulator)
     consent = next(bank.documents.all(CONSENT))
-    browser = emulator.visitor()
-    page = log_in(browser, EVEN)
+    browser, page = at_home(emulator, EVEN)
     csrf = next(field.value for field in page.forms[0].fields if field.name == "csrf")
     assert browser.post(f"/my/consents/{consent['id']}", [("csrf", csrf)]).status == 404
     assert not (bank.documents.get(CONSENT, consent["id"]) or {}).get("revoked")
@@ -229,8 +227,7 @@ def test_another_customers_consent_cannot_be_withdrawn(emulator: Living) -> None
 
 def test_forms_of_others_are_refused(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     fields = [*page.forms[form_for(page, payment)].sent(), ("action", "approve")]
     assert browser.post(f"/my/payments/{payment}", fields, Origin="http://evil.example").status == 403
     assert browser.post(f"/my/payments/{payment}", [("action", "approve")]).status == 403
@@ -258,8 +255,7 @@ def test_a_cancellation_that_a_tpp_asks_for_waits_too(emulator: Living) -> None:
     bank.documents.put(PAYMENT, {**document, "status": "ACTC", "product": "norwegian-domestic-credit-transfers"})
     known = {"target": payment, "tppName": "Prøve", "redirectUri": "http://127.0.0.1:9/", "context": "PRIVATE"}
     authorisations.open_sca(bank, TPP, "cancellation", {**known, "nationalId": KARI})
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert "Prøve ber om å stoppe denne betalingen" in page.text
     done = browser.submit(page, form=form_for(page, payment), action="approve")
     assert done.headers["location"].endswith("done=stopped")

@@ -81,12 +81,8 @@ def test_steps_are_counted_as_they_come(bank: Bank, visitor: Visitor) -> None:
     assert "Step 3 of 4" in page.text
     page = go_on(visitor, visitor.submit(page, acting=FIRM, action="continue"))
     assert "Step 4 of 4" in page.text
-
-
-def test_a_step_that_is_skipped_is_not_counted(bank: Bank, visitor: Visitor) -> None:
-    token = open_access(bank, method="HA2", identityHint=OLA)
-    page = visitor.get(f"/sca/{token}?lang=en")
-    assert "Step 1 of 2" in page.text
+    page = visitor.get(f"/sca/{open_access(bank, method='HA2', identityHint=OLA)}?lang=en")
+    assert "Step 1 of 2" in page.text, "a step that is skipped is not counted"
     assert "Step 2 of 2" in go_on(visitor, visitor.submit(page, nationalId=OLA)).text
 
 
@@ -271,15 +267,10 @@ def test_a_method_or_context_that_is_not_offered_asks_again(bank: Bank, visitor:
     assert visitor.submit(page, drop=["acting"], action="continue").status == 400
 
 
-def test_names_are_escaped(bank: Bank, visitor: Visitor) -> None:
-    page = visitor.get(f"/sca/{open_access(bank)}")
-    assert "Prøve <b>Regnskap</b>" in page.text
+def test_the_strip_offers_the_known_customers_escaped_and_the_requested_one_first(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank, identityHint=OLA)}")
     assert "Prøve &lt;b&gt;Regnskap&lt;/b&gt;" in page.source
     assert "Kari &lt;Prøve&gt; &amp; Co" in page.source
-
-
-def test_the_strip_offers_the_known_customers_and_the_requested_one_first(bank: Bank, visitor: Visitor) -> None:
-    page = visitor.get(f"/sca/{open_access(bank, identityHint=OLA)}")
     assert [button.value for button in page.forms[0].buttons] == [OLA, KARI]
     assert "i forespørselen" in page.text
     assert page.headers["content-language"] == "nb"
@@ -308,12 +299,11 @@ def test_a_number_that_the_tpp_has_not_said_is_not_told_in_the_field(bank: Bank,
         assert page.forms[0].buttons[0].value == OLA, presumed
 
 
-def test_the_strip_leaves_out_who_cannot_go_on(bank: Bank, visitor: Visitor) -> None:
+def test_the_strip_leaves_out_who_cannot_go_on_and_offers_a_firm_for_which_nobody_is_named(
+    bank: Bank, visitor: Visitor
+) -> None:
     page = visitor.get(f"/sca/{open_access(bank, context='CORPORATE')}")
     assert [button.value for button in page.forms[0].buttons] == [KARI]
-
-
-def test_the_strip_offers_a_firm_for_which_nobody_is_named(bank: Bank, visitor: Visitor) -> None:
     bank.documents.put(AGREEMENT, {**(bank.documents.get(AGREEMENT, FIRM) or {}), "persons": []})
     page = visitor.get(f"/sca/{open_access(bank, context='CORPORATE')}")
     assert [button.value for button in page.forms[0].buttons] == ["999900001"]

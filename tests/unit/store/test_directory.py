@@ -24,7 +24,7 @@ from emulator.store import (
 )
 from emulator.store.check import verify
 from emulator.store.journal import sealed
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books, with_books
 
 
 def journals(directory: Path) -> list[Path]:
@@ -258,9 +258,7 @@ def test_a_later_version_in_our_layout_is_refused(directory: Path, monkeypatch: 
 
 
 def test_a_kind_that_is_not_declared_any_more_is_kept(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     store.close()
     narrow = open_store(directory, (NOTE,))
     narrow.put(NOTE, {"id": "n"})
@@ -273,9 +271,7 @@ def test_a_kind_that_is_not_declared_any_more_is_kept(directory: Path) -> None:
 
 
 def test_changed_declarations_index_the_snapshot_anew(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     store.close()
     declared = (Kind[Document]("book", indexes=("title",), ordered={"title": Ordered(by="title")}), NOTE)
     other = open_store(directory, declared)

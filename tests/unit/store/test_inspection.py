@@ -14,15 +14,13 @@ from emulator.store import StoreLocked, StoreTooNew, open_store
 from emulator.store.check import repair, verify
 from emulator.store.disk import shared_lock
 from emulator.store.journal import sealed
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, with_books
 
 
 @pytest.fixture
 def killed(directory: Path) -> Path:
     """A directory with a snapshot of 5 books and 3 notes in the journal, as a kill left it."""
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     store.log.compact()
     for number in range(3):
         store.put(NOTE, {"id": f"n{number}"})

@@ -16,15 +16,13 @@ import pytest
 from emulator.store import StoreExhausted, loaded, open_store, snapshot
 from emulator.store.check import repair, verify
 from emulator.store.kinds import Keys
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, with_books
 
 
 @pytest.fixture
 def killed(directory: Path) -> Path:
     """A directory with a snapshot and a journal, as a kill leaves it."""
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     store.log.compact()
     for number in range(4):
         store.put(BOOK, book(f"later {number}", author="x"))
