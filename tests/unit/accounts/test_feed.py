@@ -13,19 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank import feed, fixtures
+from emulator.bank import feed
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.accounts.transactions import DriftingFeed, Window
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.feed import EFFECTS
-from emulator.bank.kinds import CARD, CARD_TRANSACTION, KINDS, TRANSACTION
+from emulator.bank.kinds import CARD, CARD_TRANSACTION, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import list_entries
 from emulator.bank.threads import run_to_end
-from emulator.store import memory_store
-from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account
+from tests.unit.accounts.conftest import BAKERY, SALARY, account, known_state
 
 DAYS = 90  # that a client reads each time, and more than any effect lasts
 Effect = dict[str, Any]
@@ -47,8 +46,7 @@ feeds = st.lists(effects, min_size=1, max_size=5)
 
 
 def fresh(effects: list[Effect]) -> Bank:
-    bank = Bank(memory_store(KINDS), seed=1)
-    fixtures.reset(bank, "known-state", now=NOW, mode="frozen")
+    bank = known_state()
     bank.change_settings({"feed": effects})
     return bank
 
@@ -311,8 +309,7 @@ def test_a_stored_effect_that_is_refused_now_is_left_out() -> None:
 
 def test_a_chance_chooses_some_and_the_seed_chooses_which() -> None:
     def renumbered(seed: int, chance: float) -> list[bool]:
-        bank = Bank(memory_store(KINDS), seed=seed)
-        fixtures.reset(bank, "known-state", now=NOW, mode="frozen")
+        bank = known_state(seed)
         before = [entry["transactionId"] for entry in read(bank, SALARY)["booked"]]
         bank.change_settings({"feed": [{"effect": "renumber-day", "chance": chance}]})
         after = [entry["transactionId"] for entry in read(bank, SALARY)["booked"]]
