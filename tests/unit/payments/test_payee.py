@@ -62,11 +62,6 @@ def test_a_name_matches_itself_however_it_is_written(name: str) -> None:
         assert payee.compare(name, name.casefold()) == "MTCH"
 
 
-@pytest.fixture
-def bank() -> Bank:
-    return world.build()
-
-
 def to_even(name: str) -> dict[str, Any]:
     return domestic(to="99901100019", creditorName=name)
 
