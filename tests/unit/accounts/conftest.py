@@ -16,11 +16,15 @@ SALARY = "99901000014"  # a private current account
 BAKERY = "99911000012"  # a corporate account with batches
 
 
-@pytest.fixture
-def bank() -> Bank:
-    bank = Bank(memory_store(KINDS), seed=1)
+def known_state(seed: int = 1) -> Bank:
+    bank = Bank(memory_store(KINDS), seed=seed)
     fixtures.reset(bank, "known-state", now=NOW, mode="frozen")
     return bank
+
+
+@pytest.fixture
+def bank() -> Bank:
+    return known_state()
 
 
 def account(bank: Bank, bban: str) -> Document:

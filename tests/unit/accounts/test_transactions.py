@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank import fixtures
 from emulator.bank.accounts import transactions
 from emulator.bank.accounts.transactions import Window
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import KINDS
-from emulator.store import memory_store
-from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account
+from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account, known_state
+
+
+@pytest.fixture(scope="module")
+def bank() -> Bank:
+    """One for all, as nothing here changes it."""
+    return known_state()
 
 
 def pages(bank: Bank, bban: str, limit: int, **window: Any) -> list[list[str]]:
@@ -30,21 +34,15 @@ def pages(bank: Bank, bban: str, limit: int, **window: Any) -> list[list[str]]:
     raise AssertionError("the pages do not end")
 
 
-@pytest.mark.parametrize("bban", [SALARY, BAKERY])
-@pytest.mark.parametrize("grouped", [True, False])
-@pytest.mark.parametrize("status", ["booked", "pending", "both", "all"])
-@pytest.mark.parametrize("limit", [1, 7, 500])
-def test_pages_partition_the_list(bank: Bank, bban: str, grouped: bool, status: str, limit: int) -> None:
-    whole = pages(bank, bban, 10_000, status=status, grouped=grouped)[0]
-    assert len(whole) == len(set(whole)) > 0
-    parts = pages(bank, bban, limit, status=status, grouped=grouped)
-    assert [entry for part in parts for entry in part] == whole
-    assert all(len(part) == limit for part in parts[:-1])
-    assert len(parts[-1]) in range(1, limit + 1)
-
-
-BANK = Bank(memory_store(KINDS), seed=1)
-fixtures.reset(BANK, "known-state", now=NOW, mode="frozen")
+def test_pages_partition_the_list(bank: Bank) -> None:
+    windows = [*product((SALARY, BAKERY), (True, False), ("booked", "pending", "both", "all"), (7,))]
+    for bban, grouped, status, limit in (*windows, (BAKERY, True, "both", 1), (SALARY, False, "all", 500)):
+        whole = pages(bank, bban, 10_000, status=status, grouped=grouped)[0]
+        assert len(whole) == len(set(whole)) > 0
+        parts = pages(bank, bban, limit, status=status, grouped=grouped)
+        assert [entry for part in parts for entry in part] == whole, (bban, grouped, status, limit)
+        assert all(len(part) == limit for part in parts[:-1])
+        assert len(parts[-1]) in range(1, limit + 1)
 
 
 @given(
@@ -56,12 +54,12 @@ fixtures.reset(BANK, "known-state", now=NOW, mode="frozen")
     last=st.none() | st.dates(NOW.date().replace(month=1), NOW.date() + timedelta(days=3)).map(str),
 )
 def test_a_page_is_a_slice_of_the_whole_list(
-    offset: int, limit: int, grouped: bool, status: str, first: str | None, last: str | None
+    bank: Bank, offset: int, limit: int, grouped: bool, status: str, first: str | None, last: str | None
 ) -> None:
-    holder = account(BANK, BAKERY)["id"]
-    whole = transactions.page(BANK, holder, Window(status, first, last, 0, 10_000, grouped))
+    holder = account(bank, BAKERY)["id"]
+    whole = transactions.page(bank, holder, Window(status, first, last, 0, 10_000, grouped))
     listed = [entry for shelf in transactions.SHELVES[status] for entry in whole.entries[shelf]]
-    page = transactions.page(BANK, holder, Window(status, first, last, offset, limit, grouped))
+    page = transactions.page(bank, holder, Window(status, first, last, offset, limit, grouped))
     shown = [entry for shelf in transactions.SHELVES[status] for entry in page.entries[shelf]]
     assert shown == listed[offset : offset + limit]
     assert page.more == (offset + limit < len(listed))

@@ -35,7 +35,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return time
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def authority() -> CertificateAuthority:
     return CertificateAuthority(None, clock=real_now)
 

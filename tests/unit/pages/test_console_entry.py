@@ -28,36 +28,32 @@ def guarded() -> Iterator[Living]:
         yield emulator
 
 
-@pytest.mark.parametrize(
-    "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}]
-)
-def test_a_change_from_another_site_is_403(emulator: Living, headers: dict[str, str]) -> None:
+def entered(emulator: Living) -> Visitor:
+    """A browser that has logged in."""
     browser = emulator.visitor()
-    fields = next(f for f in browser.get("/console").forms if f.action.endswith("/clock")).sent()
-    answer = browser.post("/console/clock", [*fields, ("by", "1h")], **headers)
-    assert answer.status == 403
-    assert answer.headers["content-type"].startswith("text/html")
+    answer = browser.post("/console/login", [("token", TOKEN)])
+    browser.headers["Cookie"] = answer.headers["set-cookie"].partition(";")[0]
+    return browser
 
 
-def test_a_change_without_the_forms_token_is_403(emulator: Living) -> None:
+def test_a_change_from_another_site_or_without_the_forms_token_is_403(emulator: Living) -> None:
     browser = emulator.visitor()
     mode = emulator.service.bank.clock.mode
-    assert browser.post("/console/clock", [("mode", "frozen")]).status == 403
-    assert browser.post("/console/clock", [("mode", "frozen"), ("csrf", "0" * 64)]).status == 403
+    fields = next(f for f in browser.get("/console").forms if f.action.endswith("/clock")).sent()
+    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
+        answer = browser.post("/console/clock", [*fields, ("mode", "frozen")], **headers)
+        assert answer.status == 403, headers
+        assert answer.headers["content-type"].startswith("text/html")
+    for token in ([], [("csrf", "0" * 64)]):
+        assert browser.post("/console/clock", [("mode", "frozen"), *token]).status == 403
     assert emulator.service.bank.clock.mode == mode
 
 
-def test_another_host_name_is_403(emulator: Living) -> None:
-    assert emulator.visitor().get("/console", Host="evil.example").status == 403
-
-
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS"])
-def test_other_methods_are_405(emulator: Living, method: str) -> None:
-    assert emulator.visitor().send(method, "/console").status == 405
-
-
-def test_a_body_that_is_no_form_is_415(emulator: Living) -> None:
-    assert emulator.visitor().send("POST", "/console/clock", b"{}", Content_Type="application/json").status == 415
+def test_another_host_name_is_403_another_method_405_and_a_body_that_is_no_form_415(emulator: Living) -> None:
+    browser = emulator.visitor()
+    assert browser.get("/console", Host="evil.example").status == 403
+    assert [browser.send(method, "/console").status for method in ("PUT", "DELETE", "OPTIONS")] == [405] * 3
+    assert browser.send("POST", "/console/clock", b"{}", Content_Type="application/json").status == 415
 
 
 def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
@@ -93,19 +89,16 @@ def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living
     browser = guarded.visitor()
     assert 'href="/console/openapi.json"' in browser.get("/docs/control").source
     assert browser.get("/console/openapi.json").status == 401
-    entered = browser.post("/console/login", [("token", TOKEN)])
-    browser.headers["Cookie"] = entered.headers["set-cookie"].partition(";")[0]
-    document = browser.get("/console/openapi.json")
+    document = entered(guarded).get("/console/openapi.json")
     assert (document.status, document.headers["content-type"]) == (200, "application/json; charset=utf-8")
     assert '"advanceClock"' in document.source
 
 
 def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> None:
     browser = guarded.visitor()
-    entered = browser.post("/console/login", [("token", TOKEN)])
-    assert entered.status == 303
-    assert entered.headers["location"] == "/console"
-    cookie = entered.headers["set-cookie"]
+    answer = browser.post("/console/login", [("token", TOKEN)])
+    assert (answer.status, answer.headers["location"]) == (303, "/console")
+    cookie = answer.headers["set-cookie"]
     name, _, rest = cookie.partition("=")
     assert name == "bank-emulator-console-8080"
     assert TOKEN not in cookie
@@ -119,9 +112,7 @@ def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> No
 
 
 def test_a_cookie_is_worth_nothing_after_the_logout(guarded: Living) -> None:
-    browser, other = guarded.visitor(), guarded.visitor()
-    for one in (browser, other):
-        one.headers["Cookie"] = one.post("/console/login", [("token", TOKEN)]).headers["set-cookie"].partition(";")[0]
+    browser, other = entered(guarded), entered(guarded)
     page = browser.get("/console")
     logout = next(form for form in page.forms if form.action.endswith("/logout"))
     browser.post(logout.action, logout.sent())
@@ -157,12 +148,12 @@ def test_a_login_that_has_ended_stays_so_when_the_clock_is_set_back(guarded: Liv
     assert not sessions.is_live(second, documents), "12 hours of real time, whatever the clock says"
 
 
-@pytest.mark.parametrize("cookie", ["", ".", "..", "a.1.b", "a.x.b", "ø.1.ø"])
-def test_a_made_up_cookie_is_no_login(guarded: Living, cookie: str) -> None:
+def test_a_made_up_cookie_is_no_login(guarded: Living) -> None:
     documents = guarded.service.bank.documents
     sessions = Sessions(Guard(allowed_hosts=(), secret=b"a secret"), TOKEN, lambda: datetime(2026, 3, 2, tzinfo=UTC))
-    assert not sessions.is_live(cookie, documents)
-    sessions.end(cookie, documents)
+    for cookie in ("", ".", "..", "a.1.b", "a.x.b", "ø.1.ø"):
+        assert not sessions.is_live(cookie, documents), cookie
+        sessions.end(cookie, documents)
 
 
 def test_a_logout_holds_after_a_restart_and_after_a_reset(guarded: Living) -> None:
@@ -180,33 +171,26 @@ def test_a_logout_holds_after_a_restart_and_after_a_reset(guarded: Living) -> No
 
 def test_who_logs_out_at_a_named_bank_has_logged_out_everywhere(guarded: Living) -> None:
     guarded.registry.make("second")
-    browser = guarded.visitor()
-    browser.headers["Cookie"] = (
-        browser.post("/console/login", [("token", TOKEN)]).headers["set-cookie"].partition(";")[0]
-    )
+    browser = entered(guarded)
     logout = next(form for form in browser.get("/banks/second/console").forms if form.action.endswith("/logout"))
     browser.post(logout.action, logout.sent())
     assert browser.get("/console").status == 401
     assert browser.get("/banks/second/console").status == 401
 
 
-@pytest.mark.parametrize("place", ["/console", "/console/payments?status=RCVD&offset=100", "/console/login"])
-def test_the_login_leads_to_the_page_that_was_asked_for(guarded: Living, place: str) -> None:
-    browser = guarded.visitor()
-    again = browser.submit(browser.get(place), token="wrong")
-    assert again.status == 403
-    entered = browser.submit(again, token=TOKEN)
-    assert entered.headers["location"] == place
-    browser.headers["Cookie"] = entered.headers["set-cookie"].partition(";")[0]
-    page = browser.get(place)
-    assert page.status == (303 if place == "/console/login" else 200)
-    assert page.headers.get("location") in (None, "/console")
-
-
-@pytest.mark.parametrize("place", ["//elsewhere.example", "https://elsewhere.example", "/console\r\nX: y", "/consoles"])
-def test_the_login_leads_nowhere_else(guarded: Living, place: str) -> None:
-    entered = guarded.visitor().post("/console/login", [("token", TOKEN), ("place", place)])
-    assert (entered.status, entered.headers["location"]) == (303, "/console")
+def test_the_login_leads_to_the_page_that_was_asked_for_and_nowhere_else(guarded: Living) -> None:
+    for place in ("/console", "/console/payments?status=RCVD&offset=100", "/console/login"):
+        browser = guarded.visitor()
+        again = browser.submit(browser.get(place), token="wrong")
+        assert again.status == 403
+        answer = browser.submit(again, token=TOKEN)
+        assert answer.headers["location"] == place
+        page = browser.get(place, Cookie=answer.headers["set-cookie"].partition(";")[0])
+        assert page.status == (303 if place == "/console/login" else 200)
+        assert page.headers.get("location") in (None, "/console")
+    for place in ("//elsewhere.example", "https://elsewhere.example", "/console\r\nX: y", "/consoles"):
+        answer = guarded.visitor().post("/console/login", [("token", TOKEN), ("place", place)])
+        assert (answer.status, answer.headers["location"]) == (303, "/console"), place
 
 
 def test_the_cookie_of_a_login_stays_below_the_public_address(guarded: Living) -> None:
@@ -220,30 +204,24 @@ def test_the_cookie_of_a_login_stays_below_the_public_address(guarded: Living) -
     assert "; Path=/one;" in dict(answer.headers)["Set-Cookie"]
 
 
-@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x"])
-def test_a_wrong_token_is_403(guarded: Living, token: str) -> None:
-    page = guarded.visitor().post("/console/login", [("token", token)])
-    assert page.status == 403
-    assert "That is not the token." in page.text
-    assert "set-cookie" not in page.headers
+def test_a_wrong_token_is_403(guarded: Living) -> None:
+    for token in ("", "wrong", TOKEN[:-1], TOKEN + "x"):
+        page = guarded.visitor().post("/console/login", [("token", token)])
+        assert (page.status, "set-cookie" in page.headers) == (403, False), token
+        assert "That is not the token." in page.text
 
 
-def test_a_made_up_cookie_does_not_open_it(guarded: Living) -> None:
+def test_a_made_up_cookie_or_one_of_another_token_does_not_open_it(guarded: Living) -> None:
     browser = guarded.visitor()
     for value in ("", "0" * 64, TOKEN):
         assert browser.get("/console", Cookie=f"bank-emulator-console-8080={value}").status == 401
-
-
-def test_a_cookie_of_another_token_does_not_open_it(guarded: Living) -> None:
     with living(token="another") as other:
         cookie = other.visitor().post("/console/login", [("token", "another")]).headers["set-cookie"].partition(";")[0]
     assert guarded.visitor().get("/console", Cookie=cookie).status == 401
 
 
 def test_changes_reach_the_control_interface_with_the_token(guarded: Living) -> None:
-    browser: Visitor = guarded.visitor()
-    cookie = browser.post("/console/login", [("token", TOKEN)]).headers["set-cookie"]
-    browser.headers["Cookie"] = cookie.partition(";")[0]
+    browser = entered(guarded)
     page = browser.get("/console/settings")
     form = next(number for number, form in enumerate(page.forms) if form.action.endswith("/settings"))
     assert browser.submit(page, form=form, calendar="norway").status == 303
@@ -252,8 +230,6 @@ def test_changes_reach_the_control_interface_with_the_token(guarded: Living) -> 
 
 def test_over_tls_the_cookie_is_secure() -> None:
     with living(token="t", base="https://127.0.0.1:8443") as emulator:
-        from emulator.api.messages import Request, Response
-
         headers = (("Host", "127.0.0.1:8443"), ("Content-Type", "application/x-www-form-urlencoded"))
         request = Request("POST", "/console/login", headers, b"token=t", base="https://127.0.0.1:8443")
         answer = emulator.application.handle(request)
@@ -261,51 +237,30 @@ def test_over_tls_the_cookie_is_secure() -> None:
         assert "; Secure" in dict(answer.headers)["Set-Cookie"]
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("sca/xyz", "Page not found"),
-        ("console", "The bank gone does not exist."),
-        ("console/payments", "The bank gone does not exist."),
-        ("console/events", "The bank gone does not exist."),
-        ("docs", "The bank gone does not exist."),
-    ],
-)
-def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn(emulator: Living, path: str, text: str) -> None:
+def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn_and_json_for_programs(emulator: Living) -> None:
     browser = emulator.visitor()
-    page = browser.get(f"/banks/gone/{path}", Accept_Language="en")
-    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert text in page.text
-    assert browser.get(page.source.split('stylesheet" href="')[1].split('"')[0]).status == 200
+    for path in ("sca/xyz", "console", "console/payments", "console/events", "docs"):
+        page = browser.get(f"/banks/gone/{path}", Accept_Language="en")
+        assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
+        assert ("Page not found" if path.startswith("sca") else "The bank gone does not exist.") in page.text
+        assert browser.get(page.source.split('stylesheet" href="')[1].split('"')[0]).status == 200
+    for path in ("v1/accounts", "_emulator/clock"):
+        answer = browser.get(f"/banks/gone/{path}")
+        assert (answer.status, answer.headers["content-type"]) == (404, "application/json; charset=utf-8"), path
 
 
-@pytest.mark.parametrize("path", ["v1/accounts", "_emulator/clock"])
-def test_a_program_is_told_so_in_json(emulator: Living, path: str) -> None:
-    answer = emulator.visitor().get(f"/banks/gone/{path}")
-    assert (answer.status, answer.headers["content-type"]) == (404, "application/json; charset=utf-8")
-
-
-@pytest.mark.parametrize(
-    ("base", "path", "console"),
-    [
-        ("http://127.0.0.1:8080", "/", "/console"),
-        ("https://bank.example/some/prefix", "/", "/some/prefix/console"),
-        ("https://bank.example/some/prefix", "/banks/second/", "/some/prefix/banks/second/console"),
-        ("http://127.0.0.1:8080", "/banks/second", "/banks/second/console"),
-    ],
-)
-def test_the_bare_address_leads_to_the_console_below_the_public_address(
-    emulator: Living, base: str, path: str, console: str
-) -> None:
-    emulator.registry.make("second")
-    answer = emulator.application.handle(Request("GET", path, (("Host", "bank.example"),), base=base))
-    assert isinstance(answer, Response)
-    assert (answer.status, dict(answer.headers)["Location"]) == (303, console)
-
-
-def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(emulator: Living) -> None:
+def test_the_bare_address_leads_to_the_console_below_the_public_address_which_pages_say(emulator: Living) -> None:
     emulator.registry.make("second")
     base = "https://bank.example/some/prefix"
+    for public, path, console in (
+        ("http://127.0.0.1:8080", "/", "/console"),
+        (base, "/", "/some/prefix/console"),
+        (base, "/banks/second/", "/some/prefix/banks/second/console"),
+        ("http://127.0.0.1:8080", "/banks/second", "/banks/second/console"),
+    ):
+        answer = emulator.application.handle(Request("GET", path, (("Host", "bank.example"),), base=public))
+        assert isinstance(answer, Response)
+        assert (answer.status, dict(answer.headers)["Location"]) == (303, console)
     for prefix in ("", "/banks/second"):
         for place in ("console", "docs/operations"):
             asked = Request("GET", f"{prefix}/{place}", (("Host", "bank.example"),), base=base)
@@ -316,8 +271,7 @@ def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(emu
 
 def test_the_command_that_the_console_gives_is_taken_by_a_bank_with_a_token(guarded: Living) -> None:
     browser = guarded.visitor()
-    entered = browser.post("/console/login", [("token", TOKEN)])
-    page = browser.get("/console/consents", Cookie=entered.headers["set-cookie"].partition(";")[0])
+    page = entered(guarded).get("/console/consents")
     shown = page.source.partition("<pre")[2].partition(">")[2].partition("</pre>")[0]
     words = [word.replace("$BANK_EMULATOR_CONTROL_TOKEN", TOKEN) for word in shlex.split(unescape(shown))]
     header_lines = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]

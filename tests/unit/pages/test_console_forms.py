@@ -7,8 +7,6 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
-
 from emulator.web.console import routes
 from tests.known_state import KARI, STRAKS
 from tests.unit.pages.living import Living, straks
@@ -55,9 +53,8 @@ def test_a_filter_of_requests_says_what_it_is_also_when_the_log_has_nothing_like
     assert {field.name: field.value for field in form.fields if field.name in wanted} == wanted
 
 
-@pytest.mark.parametrize(
-    ("place", "sent_to", "typed", "wrong"),
-    [
+def test_what_was_typed_stays_after_a_refusal_and_what_was_wrong_is_marked(browser: Visitor) -> None:
+    refusals: tuple[tuple[str, str, dict[str, str], str], ...] = (
         ("", "clock", {"by": "soon <&"}, "by"),
         ("/generate", "generate", {"customers": "many", "days": "30"}, "customers"),
         ("/snapshots", "snapshots", {"snapshot": "before lunch"}, "snapshot"),
@@ -65,16 +62,13 @@ def test_a_filter_of_requests_says_what_it_is_also_when_the_log_has_nothing_like
         ("/banks", "banks", {"bank": "default"}, "bank"),
         ("/tpps", "tpps", {"name": "../x", "organizationIdentifier": "PSDNO-FSA-1"}, "name"),
         ("/settings", "settings", {"date_skew": "70", "straks_limit": "a lot"}, "straks_limit"),
-    ],
-)
-def test_what_was_typed_stays_after_a_refusal_and_what_was_wrong_is_marked(
-    browser: Visitor, place: str, sent_to: str, typed: dict[str, str], wrong: str
-) -> None:
-    page = browser.get(f"/console{place}")
-    [form] = [number for number, form in enumerate(page.forms) if form.action == f"/console/{sent_to}"][:1]
-    page = browser.submit(page, form=form, **typed)
-    assert page.status >= 400
-    assert 'id="problem"' in page.source
-    fields = {field.name: field for one in page.forms for field in one.fields}
-    assert {name: fields[name].value for name in typed} == typed
-    assert [name for name, field in fields.items() if "problem" in field.described_by] == [wrong]
+    )
+    for place, sent_to, typed, wrong in refusals:
+        page = browser.get(f"/console{place}")
+        [form] = [number for number, form in enumerate(page.forms) if form.action == f"/console/{sent_to}"][:1]
+        page = browser.submit(page, form=form, **typed)
+        assert page.status >= 400, typed
+        assert 'id="problem"' in page.source
+        fields = {field.name: field for one in page.forms for field in one.fields}
+        assert {name: fields[name].value for name in typed} == typed
+        assert [name for name, field in fields.items() if "problem" in field.described_by] == [wrong]

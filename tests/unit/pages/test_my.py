@@ -29,6 +29,12 @@ def log_in(browser: Visitor, person: str = KARI, home: str = "/my") -> Page:
     return browser.get(entered.headers["location"])
 
 
+def at_home(emulator: Living, person: str = KARI) -> tuple[Visitor, Page]:
+    """A browser whose customer has logged in, and the page."""
+    browser = emulator.visitor()
+    return browser, log_in(browser, person)
+
+
 def known(emulator: Living) -> None:
     """Kari has been at the bank for the TPP."""
     body = json.dumps({"tpp": "demo", "nationalId": KARI}).encode()
@@ -61,31 +67,26 @@ def test_a_customer_logs_in_by_identity_number_and_sees_accounts(emulator: Livin
     assert "Ingen betalinger venter på deg." in page.text
 
 
-def test_the_cookie_is_for_the_page_alone(emulator: Living) -> None:
+def test_a_number_that_nobody_has_can_be_corrected(emulator: Living) -> None:
+    for typed, text in (("123", "har 11 siffer"), ("12345678901", "har ingen kunde")):
+        browser = emulator.visitor()
+        again = browser.submit(browser.get("/my"), nationalId=typed)
+        assert (again.status, "set-cookie" in again.headers) == (400, False)
+        assert text in again.text
+        assert browser.submit(again, nationalId=KARI).status == 200
+
+
+def test_the_cookie_is_for_the_page_alone_and_an_unknown_one_is_nobody(emulator: Living) -> None:
     browser = emulator.visitor()
     method = browser.submit(browser.get("/my"), nationalId=KARI)
-    cookie = browser.submit(method, action="continue").headers["set-cookie"]
-    assert {"Path=/my", "HttpOnly", "SameSite=Lax"} <= {part.strip() for part in cookie.split(";")}
-
-
-@pytest.mark.parametrize(("typed", "text"), [("123", "har 11 siffer"), ("12345678901", "har ingen kunde")])
-def test_a_number_that_nobody_has_can_be_corrected(emulator: Living, typed: str, text: str) -> None:
-    browser = emulator.visitor()
-    again = browser.submit(browser.get("/my"), nationalId=typed)
-    assert (again.status, "set-cookie" in again.headers) == (400, False)
-    assert text in again.text
-    assert browser.submit(again, nationalId=KARI).status == 200
-
-
-@pytest.mark.parametrize("cookie", ["", "x", "%00", "a" * 5000])
-def test_an_unknown_cookie_is_nobody(emulator: Living, cookie: str) -> None:
-    browser = emulator.visitor(Cookie=f"bank-emulator-my-8080={cookie}")
-    assert "Fødselsnummer" in browser.get("/my").text
+    sent = browser.submit(method, action="continue").headers["set-cookie"]
+    assert {"Path=/my", "HttpOnly", "SameSite=Lax"} <= {part.strip() for part in sent.split(";")}
+    for cookie in ("", "x", "%00", "a" * 5000):
+        assert "Fødselsnummer" in browser.get("/my", Cookie=f"bank-emulator-my-8080={cookie}").text
 
 
 def test_a_login_ends_at_logout_and_after_an_hour_of_bank_time(emulator: Living) -> None:
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert browser.submit(page, form=form_for(page, "logout")).status == 303
     assert "Kari Kladd" not in browser.get("/my").text.partition("Fødselsnummer")[2]
     page = log_in(browser)
@@ -97,8 +98,7 @@ def test_a_login_ends_at_logout_and_after_an_hour_of_bank_time(emulator: Living)
 
 def test_a_payment_that_waits_is_shown_whole_and_approved(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     for part in ("Straksbetaling", "250,00", "Even Eksempel", "9990 11 00019", "Takk for sist <3"):
         assert part in page.text.replace("\u00a0", " ")
     done = browser.submit(page, form=form_for(page, payment), action="approve")
@@ -112,27 +112,19 @@ def test_a_payment_that_waits_is_shown_whole_and_approved(emulator: Living) -> N
 def test_a_payment_whose_link_is_too_old_can_still_be_approved_at_the_bank(emulator: Living) -> None:
     payment = pay(emulator)
     emulator.service.bank.clock.advance(timedelta(minutes=10))
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert browser.submit(page, form=form_for(page, payment), action="approve").status == 303
     assert status(emulator, payment) != "RCVD"
 
 
-def test_a_declined_payment_is_rejected(emulator: Living) -> None:
+def test_a_declined_payment_is_rejected_and_an_unknown_action_does_nothing(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
+    assert browser.submit(page, form=form_for(page, payment), action="refuse").status == 400
+    assert status(emulator, payment) == "RCVD"
     done = browser.submit(page, form=form_for(page, payment), action="decline")
     assert "Betalingen er avvist." in browser.get(done.headers["location"]).text
     assert status(emulator, payment) == "RJCT"
-
-
-def test_an_unknown_action_neither_approves_nor_declines(emulator: Living) -> None:
-    payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser)
-    assert browser.submit(page, form=form_for(page, payment), action="refuse").status == 400
-    assert status(emulator, payment) == "RCVD"
 
 
 @pytest.mark.parametrize(
@@ -152,8 +144,7 @@ def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome
 
 def test_a_payment_of_somebody_else_is_neither_shown_nor_approved(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser, EVEN)
+    browser, page = at_home(emulator, EVEN)
     assert payment not in page.source
     csrf = next(field.value for field in page.forms[0].fields if field.name == "csrf")
     refused = browser.post(f"/my/payments/{payment}", [("csrf", csrf), ("action", "approve")])
@@ -179,8 +170,7 @@ def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
     bank.documents.put(AGREEMENT, firm)
     bank.documents.put(PAYMENT, {**document, "context": "CORPORATE", "agreement": agreement["id"]})
     assert self_service.approve(bank, KARI, payment)["transactionStatus"] == "PATC"
-    browser = emulator.visitor()
-    page = log_in(browser, EVEN)
+    browser, page = at_home(emulator, EVEN)
     assert "Signert av Kari Kladd" in page.text
     assert agreement["name"] in page.text
     declined = browser.submit(page, form=form_for(page, payment), action="decline")
@@ -193,8 +183,7 @@ def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
     bank = emulator.service.bank
     known(emulator)
     account = bank.documents.first(ACCOUNT, bban="99901000014") or {}
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert "Ikke brukt ennå" in page.text
     assert "Ingen ganger" in page.text
     for _ in range(2):
@@ -239,8 +228,7 @@ def test_another_customers_consent_cannot_be_withdrawn(emulator: Living) -> None
     bank = emulator.service.bank
     known(emulator)
     consent = next(bank.documents.all(CONSENT))
-    browser = emulator.visitor()
-    page = log_in(browser, EVEN)
+    browser, page = at_home(emulator, EVEN)
     csrf = next(field.value for field in page.forms[0].fields if field.name == "csrf")
     assert browser.post(f"/my/consents/{consent['id']}", [("csrf", csrf)]).status == 404
     assert not (bank.documents.get(CONSENT, consent["id"]) or {}).get("revoked")
@@ -248,8 +236,7 @@ def test_another_customers_consent_cannot_be_withdrawn(emulator: Living) -> None
 
 def test_forms_of_others_are_refused(emulator: Living) -> None:
     payment = pay(emulator)
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     fields = [*page.forms[form_for(page, payment)].sent(), ("action", "approve")]
     assert browser.post(f"/my/payments/{payment}", fields, Origin="http://evil.example").status == 403
     assert browser.post(f"/my/payments/{payment}", [("action", "approve")]).status == 403
@@ -277,8 +264,7 @@ def test_a_cancellation_that_a_tpp_asks_for_waits_too(emulator: Living) -> None:
     bank.documents.put(PAYMENT, {**document, "status": "ACTC", "product": "norwegian-domestic-credit-transfers"})
     known = {"target": payment, "tppName": "Prøve", "redirectUri": "http://127.0.0.1:9/", "context": "PRIVATE"}
     authorisations.open_sca(bank, TPP, "cancellation", {**known, "nationalId": KARI})
-    browser = emulator.visitor()
-    page = log_in(browser)
+    browser, page = at_home(emulator)
     assert "Prøve ber om å stoppe denne betalingen" in page.text
     done = browser.submit(page, form=form_for(page, payment), action="approve")
     assert done.headers["location"].endswith("done=stopped")

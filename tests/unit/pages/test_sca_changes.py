@@ -70,14 +70,19 @@ def declined_without_the_page(bank: Bank, page: Page) -> str | None:
     return code_in(sca_control.reject(bank, sca_control.find(bank, token)))
 
 
-@pytest.mark.parametrize("how", ["get", "continue", "approve", "decline"])
+CANNOT_GO_ON: list[tuple[Change, str, str | None]] = [
+    *((change, step, None) for change in (delete_customer, renumber) for step in ("method", "context", "approve")),
+    *((make_corporate, step, "PRIVATE") for step in ("method", "approve")),
+    *((delete_agreement, step, "CORPORATE") for step in ("method", "approve")),
+]
+
+
 @pytest.mark.parametrize(
-    ("change", "step", "context"),
+    ("change", "step", "context", "how"),
     [
-        *((delete_customer, step, None) for step in ("method", "context", "approve")),
-        *((renumber, step, None) for step in ("method", "context", "approve")),
-        *((make_corporate, step, "PRIVATE") for step in ("method", "approve")),
-        *((delete_agreement, step, "CORPORATE") for step in ("method", "approve")),
+        *((*case, "continue") for case in CANNOT_GO_ON),
+        *((delete_customer, "approve", None, how) for how in ("get", "approve", "decline")),
+        (delete_agreement, "method", "CORPORATE", "get"),
     ],
 )
 def test_a_customer_who_cannot_go_on_ends_the_sca(
@@ -187,9 +192,15 @@ def incorporate_payer(bank: Bank) -> None:
     sandbox_customers.replace_customer(bank, payer(bank), {"customerNumber": PAYER, "name": "K", "type": "corporate"})
 
 
-@pytest.mark.parametrize("how", ["get", "approve", "decline", "control"])
-@pytest.mark.parametrize("what", ["payment", "basket"])
-@pytest.mark.parametrize("change", [remove_payer, renumber_payer, incorporate_payer])
+@pytest.mark.parametrize(
+    ("change", "what", "how"),
+    [
+        *((remove_payer, "payment", how) for how in ("get", "approve", "decline", "control")),
+        *((remove_payer, "basket", how) for how in ("get", "approve")),
+        (renumber_payer, "payment", "control"),
+        (incorporate_payer, "basket", "decline"),
+    ],
+)
 def test_a_payer_who_is_gone_approves_and_declines_nothing(
     emulator: Living, change: Change, what: str, how: str
 ) -> None:

@@ -15,10 +15,14 @@ from tests.unit.pages.living import living, straks
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/v1/accounts"), ("POST", "/v1/consents"), ("POST", STRAKS)],
+    ("method", "path", "says"),
+    [
+        ("GET", "/v1/accounts", "X-PSU-IDENTITY"),
+        ("POST", "/v1/consents", "PSU-ID"),
+        ("POST", STRAKS, "X-PSU-IDENTITY"),
+        ("POST", STRAKS, "PSU-ID"),
+    ],
 )
-@pytest.mark.parametrize("says", ["X-PSU-IDENTITY", "PSU-ID"])
 def test_the_field_holds_the_number_that_the_tpp_sent(method: str, path: str, says: str) -> None:
     with living() as emulator:
         named = KARI

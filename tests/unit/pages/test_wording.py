@@ -6,8 +6,6 @@ import re
 import string
 from pathlib import Path
 
-import pytest
-
 from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.scheme.execution import FREQUENCIES
@@ -51,33 +49,27 @@ def test_every_method_of_the_bank_has_a_name_in_both_languages() -> None:
     assert {f"hint_{method}" for method in sca.METHODS} <= set(methods)
 
 
-@pytest.mark.parametrize(
-    ("amount", "language", "shown"),
-    [
+def test_money_is_grouped_as_its_language_does() -> None:
+    for amount, language, shown in (
         ("1234567.50", "nb", "1 234 567,50 NOK"),
         ("1234567.50", "en", "1,234,567.50 NOK"),
         ("100", "nb", "100 NOK"),
         ("-1000.00", "en", "−1,000.00 NOK"),
         ("0.05", "en", "0.05 NOK"),
         ("999999999999999.999", "en", "999,999,999,999,999.999 NOK"),
-    ],
-)
-def test_money_is_grouped_as_its_language_does(amount: str, language: str, shown: str) -> None:
-    assert wording.money(amount, "NOK", language).replace("\u00a0", " ") == shown
+    ):
+        assert wording.money(amount, "NOK", language).replace("\u00a0", " ") == shown
 
 
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [
+def test_account_numbers_are_grouped() -> None:
+    for number, shown in (
         ("99901000014", "9990 10 00014"),
         ("NO8599901000014", "NO85 9990 1000 014"),
         ("DE19999999990000123456", "DE19 9999 9999 0000 1234 56"),
         ("545454XXXXXX1234", "545454XXXXXX1234"),
         ("", ""),
-    ],
-)
-def test_account_numbers_are_grouped(number: str, shown: str) -> None:
-    assert wording.account_number(number).replace("\u00a0", " ") == shown
+    ):
+        assert wording.account_number(number).replace("\u00a0", " ") == shown
 
 
 def test_days_are_written_out() -> None:
@@ -99,9 +91,8 @@ STANDING = {
 }
 
 
-@pytest.mark.parametrize(
-    ("line", "norwegian", "english"),
-    [
+def test_kinds_of_payments_are_told_with_dates_as_the_language_writes_them() -> None:
+    for line, norwegian, english in (
         ({"service": "payments", "product": "sepa-credit-transfers"}, "SEPA-betaling", "SEPA transfer"),
         (
             STANDING,
@@ -113,13 +104,9 @@ STANDING = {
             "Fast betaling, annenhver uke fra 2. mars 2026 til 31. des. 2026",
             "Standing order, every two weeks from 2 March 2026 to 31 Dec 2026",
         ),
-    ],
-)
-def test_kinds_of_payments_are_told_with_dates_as_the_language_writes_them(
-    line: dict[str, str], norwegian: str, english: str
-) -> None:
-    assert sca_pages.payment_kind("nb", line) == norwegian
-    assert sca_pages.payment_kind("en", line) == english
+    ):
+        assert sca_pages.payment_kind("nb", line) == norwegian
+        assert sca_pages.payment_kind("en", line) == english
 
 
 def test_every_product_and_frequency_has_a_name_in_both_languages() -> None:

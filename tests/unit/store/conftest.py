@@ -1,4 +1,4 @@
-"""A store in memory and one in a directory; what holds for the one holds for the other."""
+"""A store, its directory, and a disk that can fail."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Documents, memory_store, open_store
+from emulator.store import Documents, open_store
 from tests.unit.store.making import KINDS, TroubledDisk
 
 
-@pytest.fixture(params=["memory", "directory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Documents]:
-    opened = memory_store(KINDS) if request.param == "memory" else open_store(tmp_path / "bank", KINDS)
+@pytest.fixture
+def store(directory: Path) -> Iterator[Documents]:
+    """One in a directory; that one in memory answers alike is what test_model asks."""
+    opened = open_store(directory, KINDS)
     yield opened
     opened.close()
 

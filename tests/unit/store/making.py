@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from emulator.store import Document, Documents, Kind, Ordered
+from emulator.store import Document, Documents, Kind, Ordered, open_store
 from emulator.store.disk import Disk
 from emulator.store.journal import unsealed
 from emulator.store.kinds import decoded
@@ -43,6 +43,14 @@ def some_books(count: int = 5) -> list[Document]:
         )
         for number in range(count)
     ]
+
+
+def with_books(directory: Path, **options: Any) -> Documents:
+    """A store in the directory, with five books in its journal."""
+    store = open_store(directory, KINDS, **options)
+    for document in some_books():
+        store.put(BOOK, document)
+    return store
 
 
 def copy_of(directory: Path) -> Path:

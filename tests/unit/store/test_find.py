@@ -15,20 +15,17 @@ def ids(documents: list[dict[str, object]]) -> list[object]:
     return [document["id"] for document in documents]
 
 
-@pytest.mark.parametrize(
-    ("limit", "newest_first", "expected"),
-    [
+def test_a_limit_counts_from_the_front(store: Documents) -> None:
+    for number in range(4):
+        store.put(BOOK, book(f"b{number}", author="a"))
+    for limit, newest_first, expected in (
         (2, False, ["b0", "b1"]),
         (2, True, ["b3", "b2"]),
         (0, False, []),
         (0, True, []),
         (9, True, ["b3", "b2", "b1", "b0"]),
-    ],
-)
-def test_a_limit_counts_from_the_front(store: Documents, limit: int, newest_first: bool, expected: list[str]) -> None:
-    for number in range(4):
-        store.put(BOOK, book(f"b{number}", author="a"))
-    assert ids(store.find(BOOK, author="a", limit=limit, newest_first=newest_first)) == expected
+    ):
+        assert ids(store.find(BOOK, author="a", limit=limit, newest_first=newest_first)) == expected
 
 
 def test_a_missing_member_and_none_are_not_found_by_anything(store: Documents) -> None:

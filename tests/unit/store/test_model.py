@@ -246,6 +246,7 @@ class MemoryAgainstModel(StoreAgainstModel):
 TestStoreAgainstModel = StoreAgainstModel.TestCase
 TestPowerAgainstModel = PowerAgainstModel.TestCase
 TestMemoryAgainstModel = MemoryAgainstModel.TestCase
+STEPS = 30 if settings().max_examples > 10 else 15  # the log alone differs, so that half suffices in every run
 TestStoreAgainstModel.settings = settings(stateful_step_count=30)
-TestPowerAgainstModel.settings = settings(stateful_step_count=30)
-TestMemoryAgainstModel.settings = settings(stateful_step_count=30)
+TestPowerAgainstModel.settings = settings(stateful_step_count=STEPS)
+TestMemoryAgainstModel.settings = settings(stateful_step_count=STEPS)

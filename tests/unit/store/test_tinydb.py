@@ -14,14 +14,12 @@ from tinydb.table import Table
 
 from emulator.store import Documents, StoreDamaged, open_store
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, disagreement, some_books, with_books
 
 
 @pytest.fixture
-def filled(store: Documents) -> Documents:
-    for document in some_books():
-        store.put(BOOK, document)
-    return store
+def filled(directory: Path) -> Documents:
+    return with_books(directory)
 
 
 def table(store: Documents) -> DocumentTable:
@@ -29,9 +27,7 @@ def table(store: Documents) -> DocumentTable:
 
 
 def test_stock_tinydb_opens_and_queries_the_snapshot(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     store.close()
     with TinyDB(directory / "documents.json", access_mode="r") as stock:
         assert stock.tables() == {"book", "note", "_store"}
@@ -43,9 +39,7 @@ def test_stock_tinydb_opens_and_queries_the_snapshot(directory: Path) -> None:
 
 
 def test_a_snapshot_that_was_changed_with_stock_tinydb_is_read(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     store.close()
     with TinyDB(directory / "documents.json") as stock:
         stock.table("book").update({"author": "a person's hand"}, where("id") == "b1")
@@ -131,9 +125,7 @@ def test_tinydb_cannot_make_a_document_that_we_could_not(filled: Documents) -> N
 
 
 def test_what_tinydb_wrote_survives_a_kill(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     table(store).update({"author": "new"}, where("year") < 1998)
     table(store).remove(where("id") == "b0")
     table(store).insert(Numbered({"id": "b8"}, doc_id=20))
@@ -141,9 +133,7 @@ def test_what_tinydb_wrote_survives_a_kill(directory: Path) -> None:
 
 
 def test_a_file_in_another_order_is_read_in_that_of_the_numbers(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
+    store = with_books(directory)
     before = answers(store)
     store.close()
     file = directory / "documents.json"

@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Documents, StoreUnwritable, open_store
-from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, with_books
 
 
 @pytest.fixture
 def store(directory: Path, disk: TroubledDisk) -> Documents:
-    store = open_store(directory, KINDS, disk=disk)
-    for document in some_books():
-        store.put(BOOK, document)
-    return store
+    return with_books(directory, disk=disk)
 
 
 def test_a_full_disk_refuses_the_change_and_keeps_reading(

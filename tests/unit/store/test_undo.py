@@ -153,13 +153,16 @@ def failing_at_line(number: int, tape: Tape) -> Iterator[Callable[[], bool]]:
         tape.told = lambda: None
 
 
-@pytest.mark.parametrize(("name", "confirms"), [*((name, False) for name in CHANGES), ("nested", True)])
+@pytest.mark.parametrize(
+    ("name", "confirms"),
+    [*((name, False) for name in ("replace", "delete several", "restore", "nested", "refused")), ("nested", True)],
+)
 def test_whatever_line_fails_all_of_a_change_is_there_or_nothing(name: str, confirms: bool) -> None:
     change = CHANGES[name]
     allowed = outcomes(change, confirms)
     if name == "nested":  # the inner block alone may fail
         allowed.append(allowed[1])
-    for number in count(0, 3 if name == "replace" else 11):
+    for number in count(0, 3 if name == "replace" else 13):
         store, tape = filled(confirms)
         with failing_at_line(number, tape) as failed, suppress(MemoryError, StoreUnwritable):
             change(store)
@@ -206,8 +209,10 @@ class FailingSteps:
         return step
 
 
-@pytest.mark.parametrize("lasting", [1, 1000])
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(
+    ("name", "lasting"),
+    [*((name, 1) for name in CHANGES), *((name, 1000) for name in ("replace", "delete several", "restore", "nested"))],
+)
 def test_however_long_a_failure_lasts_no_part_of_a_change_is_read_or_stored(
     name: str, lasting: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

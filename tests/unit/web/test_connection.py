@@ -64,8 +64,6 @@ async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[
         if pause:
             await turn()
     statuses = await client.answered(number)
-    client.leave()
-    await turn()
     return statuses, re.findall("<(.*?)>", client.got.decode()), [request.target for request in application.requests]
 
 
@@ -97,10 +95,8 @@ async def test_a_client_that_sends_many_requests_ahead_is_held_back_and_gets_eve
     assert sent < 5000
     async with asyncio.timeout(20):
         while client.got.count(b"HTTP/1.1 200 OK") < sent:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
     assert (client.held, client.times_held) == (False, 1)
-    client.leave()
-    await turn()
 
 
 async def test_a_large_body_is_read_in_whatever_pieces_it_comes() -> None:
@@ -114,8 +110,6 @@ async def test_a_large_body_is_read_in_whatever_pieces_it_comes() -> None:
     assert await client.answered(1) == [200]
     assert application.requests[0].body == body
     assert client.times_held == 0
-    client.leave()
-    await turn()
 
 
 class Unpaused(BaseProtocol):
@@ -151,8 +145,6 @@ async def fate(parts: list[bytes], *, pausing: bool) -> tuple[list[int], list[st
         before = len(client.got)
         await turn()
     ended = client.no_more or client.closed
-    client.leave()
-    await turn()
     return client.statuses, [request.target for request in application.requests], ended
 
 
@@ -232,24 +224,24 @@ BEGUN = chunked("1", "x", "0", "")
 
 
 @pytest.mark.parametrize(
-    ("rest", "status"),
+    ("before", "rest", "status"),
     [
-        (f"X-A: {SECRET}\r\n\r\n", 431),
-        ("X-A: " + "b" * 15_990 + "\r\n", 400),
-        ("X-A: b\r\n" * 7000 + "\r\n", 200),
-        (f"X-A: {SECRET[:-10]}\r\n" * 10 + "\r\n", 400),
-        ("X-A: b\r\n" * 20_000 + "\r\n", 400),
+        (b"", f"X-A: {SECRET}\r\n\r\n", 431),
+        (get("/v1/get"), "X-A: " + "b" * 15_990 + "\r\n", 400),
+        (get("/v1/get"), "X-A: b\r\n" * 7000 + "\r\n", 200),
+        (get("/v1/late") * 3, "X-A: b\r\n" * 7000 + "\r\n", 200),
+        (b"", f"X-A: {SECRET[:-10]}\r\n" * 10 + "\r\n", 400),
+        (get("/v1/late") * 3, "X-A: b\r\n" * 20_000 + "\r\n", 400),
     ],
-    ids=["one too long", "without end", "as large as allowed", "ten long ones", "many short ones"],
+    ids=["one too long", "without end", "as large as allowed", "behind others", "ten long ones", "many short ones"],
 )
-@pytest.mark.parametrize("before", [b"", get("/v1/get"), get("/v1/late") * 3], ids=["first", "second", "behind others"])
 async def test_trailers_are_bounded_alike_however_they_come(before: bytes, rest: str, status: int) -> None:
     sent = rest.encode() * (1 if rest.endswith("\r\n\r\n") else 10)
     answered = before.count(b"GET")
     for parts in (
         [before + BEGUN + sent],
         [before + BEGUN, sent],
-        cut(before + BEGUN + sent, [*range(0, 170_000, 900)]),
+        cut(before + BEGUN + sent, [*range(0, 170_000, 1900)]),
     ):
         client = client_of(Application())
         for part in parts:
@@ -257,8 +249,6 @@ async def test_trailers_are_bounded_alike_however_they_come(before: bytes, rest:
             await turn()
         assert await client.answered(answered + 1) == [200] * answered + [status]
         assert b"bbbb" not in client.got
-        client.leave()
-        await turn()
 
 
 LARGE = "a" * (MAX_FIELD_BYTES - 10)
@@ -279,7 +269,7 @@ async def test_a_refused_head_has_its_x_request_id_returned_in_however_many_piec
     refused: bytes, status: int, before: bytes
 ) -> None:
     end_of_id = refused.index(b"its-id\r\n") + len(b"its-id\r\n")
-    for place in range(1, end_of_id + 1):
+    for place in (*range(1, end_of_id - 1, 3), end_of_id - 1, end_of_id):
         client = client_of(Application())
         client.connection.data_received(before)
         for part in cut(refused, [place, end_of_id, 30_000]):
@@ -288,8 +278,6 @@ async def test_a_refused_head_has_its_x_request_id_returned_in_however_many_piec
         await turn()
         assert client.statuses == [200] * bool(before) + [status]
         assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
-        client.leave()
-        await turn()
 
 
 @pytest.mark.parametrize("begun", [GOING_ON["post"], GOING_ON["chunked"]], ids=["length", "chunks"])
@@ -312,8 +300,6 @@ async def test_a_refused_head_behind_the_end_of_a_body_has_its_own_x_request_id_
         ids = re.findall(rb"X-Request-ID: (.*)\r\n", client.got)
         assert len(ids) == 1
         assert ids[0] == b"its-id" if split == 1 else ids[0] != b"another"
-        client.leave()
-        await turn()
 
 
 async def test_half_an_x_request_id_is_not_returned() -> None:
@@ -322,8 +308,6 @@ async def test_half_an_x_request_id_is_not_returned() -> None:
     await turn()
     assert client.statuses == [400]
     assert b"its-" not in client.got
-    client.leave()
-    await turn()
 
 
 async def test_a_head_without_end_is_refused_behind_the_answers_that_are_owed() -> None:
@@ -333,8 +317,6 @@ async def test_a_head_without_end_is_refused_behind_the_answers_that_are_owed() 
     client.connection.data_received(b"X: y\r\n" * 20_000)
     assert await client.answered(2) == [200, 431]
     assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
-    client.leave()
-    await turn()
 
 
 async def test_broken_chunks_behind_requests_that_wait_break_their_own_request_only() -> None:
@@ -343,8 +325,6 @@ async def test_broken_chunks_behind_requests_that_wait_break_their_own_request_o
     client.connection.data_received(GOING_ON["late"] + post(b"body", target="/v1/post") + chunked("1", "xy", ""))
     assert await client.answered(3) == [200, 200, 400]
     assert [request.target for request in application.requests] == ["/v1/late", "/v1/post"]
-    client.leave()
-    await turn()
 
 
 @pytest.mark.parametrize("end", sorted(ENDING))
@@ -355,8 +335,6 @@ async def test_the_write_side_ends_with_the_last_answer(end: str) -> None:
     assert await client.answered(1) == [status]
     await turn()
     assert (client.no_more, client.closed) == (True, False)
-    client.leave()
-    await turn()
 
 
 async def test_who_half_closes_behind_whole_requests_gets_every_answer() -> None:
@@ -374,8 +352,6 @@ async def test_who_half_closes_within_a_request_is_not_waited_for(begun: bytes) 
     client.connection.data_received(GOING_ON["get"] + begun)
     assert await client.answered(1) == [200]
     assert not client.connection.eof_received()
-    client.leave()
-    await turn()
 
 
 async def test_a_server_that_stops_waits_for_the_requests_that_have_come_and_for_no_other() -> None:
@@ -411,7 +387,7 @@ async def test_a_client_that_does_not_read_the_end_is_dropped_after_the_close() 
     client.ask("/v1/get", more="Connection: close\r\n")
     assert await client.answered(1) == [200]
     while not client.closed:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
     assert listener.open == {client.connection}
     async with asyncio.timeout(10):
         while listener.open:
@@ -426,22 +402,19 @@ def test_no_name_of_ours_hides_one_of_aiohttp() -> None:
     assert private.isdisjoint(dir(BaseProtocol))
 
 
-@pytest.mark.parametrize(
-    "begun", [b"", b"GET / HT", GOING_ON["get"], GOING_ON["post"][:-1], ENDING["garbage"][0], GOING_ON["late"]]
-)
-async def test_a_closed_connection_is_gone_without_a_collection(begun: bytes) -> None:
-    gc.collect()
+async def test_a_closed_connection_is_gone_without_a_collection() -> None:
     gc.disable()
     try:
-        client = client_of(Application())
-        client.connection.data_received(begun)
-        await turn()
-        closed = weakref.ref(client.connection)
-        client.leave()
-        await turn()
-        del client
-        await turn()
-        assert closed() is None
+        for begun in (b"", b"GET / HT", GOING_ON["get"], GOING_ON["post"][:-1], b"garbage\r\n", GOING_ON["late"]):
+            client = client_of(Application())
+            client.connection.data_received(begun)
+            await turn()
+            closed = weakref.ref(client.connection)
+            client.leave()
+            await turn()
+            del client
+            await turn()
+            assert closed() is None, begun
     finally:
         gc.enable()
 
@@ -449,7 +422,6 @@ async def test_a_closed_connection_is_gone_without_a_collection(begun: bytes) ->
 # Without a socket the whole first request comes before the time of the head can be over, on a busy machine as well.
 
 
-@pytest.mark.parametrize("begun", [b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: x}"])
 @pytest.mark.parametrize(
     "whole",
     [
@@ -461,15 +433,20 @@ async def test_a_closed_connection_is_gone_without_a_collection(begun: bytes) ->
     ],
     ids=["get", "post", "chunks", "several", "upgrade"],
 )
-@pytest.mark.parametrize("comes", ["with it", "during it", "behind it"])
-async def test_slow_headers_on_a_connection_in_use_are_cut(comes: str, whole: list[bytes], begun: bytes) -> None:
-    client = Peer(listener_of(Application(), Limits(head_seconds=0.02, idle_seconds=600.0)))
-    client.connection.data_received(b"".join(whole) + (begun if comes == "with it" else b""))
-    if comes == "during it":
-        client.connection.data_received(begun)
-    if comes == "behind it":
-        await client.answered(len(whole))
+async def test_slow_headers_on_a_connection_in_use_are_cut(whole: list[bytes]) -> None:
+    """They come with the last whole request, during it, or behind it."""
+    listener = listener_of(Application(), Limits(head_seconds=0.02, idle_seconds=600.0))
+    clients = []
+    for begun in (b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: x}"):
+        one, during, behind = (Peer(listener) for _ in range(3))
+        one.connection.data_received(b"".join(whole) + begun)
+        during.connection.data_received(b"".join(whole))
+        during.connection.data_received(begun)
+        behind.connection.data_received(b"".join(whole))
+        await behind.answered(len(whole))
         await turn()
-        client.connection.data_received(begun)
-    await client.until_closed()
-    assert client.statuses == [200] * len(whole)
+        behind.connection.data_received(begun)
+        clients += [one, during, behind]
+    for client in clients:
+        await client.until_closed()
+        assert client.statuses == [200] * len(whole)

@@ -42,23 +42,21 @@ async def test_a_target_that_cannot_be_read_is_refused_with_a_reason(target: str
     assert (statuses, text) == ([400], f"This is not an HTTP/1.1 request: {reason}.")
 
 
-@pytest.mark.parametrize("host", ["a b", "a/b", "a@b", "a:b", "a:1:2", "[::1", "å", "a%2", "a\tb", "x:-1"])
-async def test_a_host_that_is_none_is_400(host: str) -> None:
-    statuses, text, _ = await asked(get("/").replace(b"localhost", host.encode()))
-    assert (statuses, text) == ([400], "Host is not a host name or address with an optional port.")
+async def test_a_host_that_is_none_is_400() -> None:
+    for host in ("a b", "a/b", "a@b", "a:b", "a:1:2", "[::1", "å", "a%2", "a\tb", "x:-1"):
+        statuses, text, _ = await asked(get("/").replace(b"localhost", host.encode()))
+        assert (statuses, text) == ([400], "Host is not a host name or address with an optional port."), host
 
 
-@pytest.mark.parametrize(
-    ("digits", "statuses"), [("0" * 5000 + "2", [200]), ("0" * 5000 + str(MAX_BODY_BYTES + 1), [413])]
-)
-async def test_a_content_length_may_have_any_number_of_zeros(digits: str, statuses: list[int]) -> None:
-    data = get("/").removesuffix(b"\r\n") + f"Content-Length: {digits}\r\n\r\n{{}}".encode()
-    assert (await asked(data))[0] == statuses
+async def test_a_content_length_may_have_any_number_of_zeros() -> None:
+    for digits, statuses in (("0" * 5000 + "2", [200]), ("0" * 5000 + str(MAX_BODY_BYTES + 1), [413])):
+        data = get("/").removesuffix(b"\r\n") + f"Content-Length: {digits}\r\n\r\n{{}}".encode()
+        assert (await asked(data))[0] == statuses
 
 
-@pytest.mark.parametrize("host", ["", "a", "a:80", "a:", "[::1]:80", "xn--a.b-c_d", "a%20b", "1.2.3.4:65536"])
-async def test_a_host_that_can_be_one_passes(host: str) -> None:
-    assert (await asked(get("/").replace(b"localhost", host.encode())))[0] == [200]
+async def test_a_host_that_can_be_one_passes() -> None:
+    for host in ("", "a", "a:80", "a:", "[::1]:80", "xn--a.b-c_d", "a%20b", "1.2.3.4:65536"):
+        assert (await asked(get("/").replace(b"localhost", host.encode())))[0] == [200]
 
 
 LINES = st.sampled_from(
@@ -115,9 +113,8 @@ def test_no_request_reaches_the_core_that_is_not_plain(
         assert len(sent) <= MAX_HEADERS
 
 
-@pytest.mark.parametrize(
-    ("sent", "read"),
-    [
+async def test_blanks_behind_a_value_are_no_part_of_it() -> None:
+    for sent, read in (
         ("y", "y"),
         ("y \t ", "y"),
         ("", ""),
@@ -126,8 +123,6 @@ def test_no_request_reaches_the_core_that_is_not_plain(
         ("y\xa0", "y\xa0"),
         ("y\x85", "y\x85"),
         ("y\u3000 ", "y\u3000"),
-    ],
-)
-async def test_blanks_behind_a_value_are_no_part_of_it(sent: str, read: str) -> None:
-    _, _, headers = await asked(get("/", "A: b", f"X: {sent}", "C: d"))
-    assert headers == [("Host", "localhost"), ("A", "b"), ("X", read), ("C", "d")]
+    ):
+        _, _, headers = await asked(get("/", "A: b", f"X: {sent}", "C: d"))
+        assert headers == [("Host", "localhost"), ("A", "b"), ("X", read), ("C", "d")]
