@@ -15,6 +15,7 @@ import pytest
 from emulator.ca import CertificateAuthority
 from emulator.cli import serve
 from emulator.settings import ServeSettings
+from tests.cases import cases
 
 IMPORT = """
 import os, ssl
@@ -78,7 +79,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     "command, number, status",
     [
         ("serve", "SIGTERM", 0),

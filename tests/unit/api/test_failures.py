@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from emulator.api.messages import Request
 from emulator.api.render import failed
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
+@cases(
+    "error, text",
     [
         (MemoryError(), "not enough memory"),
         (OSError(28, "No space left on device"), "read or write its files"),

@@ -7,6 +7,7 @@ import pytest
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.bank.errors import BankError
+from tests.cases import cases
 
 
 def _handler(call: Call) -> Reply[None]:
@@ -36,8 +37,8 @@ ROWS = (
 router = Router(ROWS, Route.of, values={"service": ("payments", "bulk-payments")})
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "operation", "params"),
+@cases(
+    "method, path, operation, params",
     [
         ("GET", "/v1/accounts", "list", {}),
         ("GET", "/v1/accounts/abc", "one", {"id": "abc"}),
@@ -56,7 +57,7 @@ def test_a_path_finds_its_operation_and_decoded_parameters(
     assert (match.operation.id, match.params) == (operation, params)
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         "",
@@ -95,8 +96,8 @@ def test_two_rows_at_one_address_stop_the_start() -> None:
         Router((*ROWS, _row("again", "GET", "/v1/accounts/{id}")), Route.of)
 
 
-@pytest.mark.parametrize(
-    ("target", "parts"),
+@cases(
+    "target, parts",
     [
         ("/v1/a?b=c?d", ("/v1/a", "b=c?d")),
         ("http://bank.example:80/v1/a?x", ("/v1/a", "x")),

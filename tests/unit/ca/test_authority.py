@@ -35,6 +35,7 @@ from emulator.ca import (
 )
 from emulator.ca.files import claim_private, write_folder, write_private
 from emulator.httpsig.keyid import compare_key_id, key_id_for
+from tests.cases import cases
 
 NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 CA_NAME = "CN=Bank Emulator Sandbox CA,O=Bank Emulator,C=NO"
@@ -193,7 +194,7 @@ def test_every_flaw_is_there() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("flaw", [None, *FLAWS])
+@cases("flaw", [None, *FLAWS])
 def test_a_flawed_certificate_is_wrong_in_that_alone(shared: CertificateAuthority, flaw: str | None) -> None:
     issued = shared.issue(f"with {flaw}", flaw=flaw, organization_identifier="PSDNO-SBX-7")
     certificate = issued.certificate

@@ -27,6 +27,7 @@ from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sig
 from emulator.client.clients import ResponseHeaders, TppResponse
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signing import digest_value, parse, signature_header, signing_string
+from tests.cases import cases
 
 
 def now() -> datetime:
@@ -146,7 +147,7 @@ def test_headers_may_be_given_overridden_and_left_out(client: TppClient) -> None
     assert headers_of(client.get("/v1/x", headers={"x-request-id": None})).get("x-request-id") is None
 
 
-@pytest.mark.parametrize("name", ["X-Request-ID", "digest", "Date", "PSU-ID", "TPP-Signature-Certificate"])
+@cases("name", ["X-Request-ID", "digest", "Date", "PSU-ID", "TPP-Signature-Certificate"])
 def test_a_header_that_is_left_out_is_not_signed(client: TppClient, name: str) -> None:
     client.psu_id = "aa0bcd2b-0d9d-4a5b-8c0b-7a3f0c4c1e2f"
     sent = client.prepare("POST", "/v1/x", body="{}", headers={name: None}).headers
@@ -155,7 +156,7 @@ def test_a_header_that_is_left_out_is_not_signed(client: TppClient, name: str) -
     assert {"x-request-id", "digest", "date", "psu-id"} - {name.lower()} <= set(signed)
 
 
-@pytest.mark.parametrize("name", ["Signature", "signature"])
+@cases("name", ["Signature", "signature"])
 def test_a_signature_that_is_given_is_sent_as_it_is(client: TppClient, name: str) -> None:
     sent = client.prepare("GET", "/v1/x", headers={name: 'keyId="mine"'}).headers
     assert {sent[header] for header in sent if header.lower() == "signature"} == {'keyId="mine"'}
@@ -186,7 +187,7 @@ def test_a_path_that_begins_with_that_of_the_base_address_is_whole(server: str, 
         assert tpp.get("/banks/ab/v1/x").json()["target"] == "/banks/a/banks/ab/v1/x"
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
     [
         *(
@@ -321,7 +322,7 @@ def test_an_answer_that_is_nested_too_deeply_is_not_read() -> None:
     assert answer.sca_redirect is None
 
 
-@pytest.mark.parametrize("tamper", TAMPERINGS)
+@cases("tamper", TAMPERINGS)
 def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> None:
     expected = {
         "no-signature": ("HTTP_HEADER_REQUIRED", "Signature", "is required"),
@@ -472,7 +473,7 @@ def test_a_choice_that_cannot_be_signed_with_is_refused_in_words(credentials: Cr
         signed_headers("GET", "/", credentials, names=["(request-target)", "digest", "Date"])
 
 
-@pytest.mark.parametrize(("name", "value"), [("PSU-IP-Port", 443), ("X-Request-ID", UUID(int=1))])
+@cases("name, value", [("PSU-IP-Port", 443), ("X-Request-ID", UUID(int=1))])
 def test_a_header_that_is_no_text_is_refused_by_name(client: TppClient, name: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"the value of the header {name} must be a str, not "):
         client.get("/v1/accounts", headers={name: value})
@@ -501,6 +502,6 @@ def test_importing_the_client_does_not_import_aiohttp() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
-@pytest.mark.parametrize("enter", [TppClient.__enter__, AsyncTppClient.__aenter__])
+@cases("enter", [TppClient.__enter__, AsyncTppClient.__aenter__])
 def test_to_a_type_checker_a_with_block_gives_what_it_was_given_such_as_a_client_of_a_test(enter: Any) -> None:
     assert get_type_hints(enter)["return"] is Self

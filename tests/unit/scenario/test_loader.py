@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from emulator.scenario import loader
 from emulator.scenario.loader import ScenarioRefused
+from tests.cases import cases
 
 GOOD = """\
 scenario: shop
@@ -90,7 +91,7 @@ story:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "member, problem",
     [
         ("start: {from: knwn-state}", "There is no fixture 'knwn-state'; did you mean known-state?"),
@@ -193,7 +194,7 @@ def test_a_mistake_is_explained(member: str, problem: str) -> None:
     assert all(line.startswith("shop.yaml:2:") for line in lines)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, line",
     [
         ("scenario: a\nscenario: b\n", 2),
@@ -229,7 +230,7 @@ def test_text_that_yaml_would_bend_stays_text() -> None:
     assert scenario.source["story"][0]["json"] == {"country": "NO", "on": "yes", "bban": "0123", "n": 1.5}
 
 
-@pytest.mark.parametrize("number", [2**64, float("inf"), float("nan")])
+@cases("number", [2**64, float("inf"), float("nan")])
 def test_a_number_that_no_document_holds_is_refused_in_a_dict_too(number: float) -> None:
     with pytest.raises(ScenarioRefused, match=r"This number is too large|Whole numbers are from"):
         loader.from_value({"scenario": "x", "rules": [{"then": {"answer": {"json": number}}}]})
