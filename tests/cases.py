@@ -24,7 +24,7 @@ def cases(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], 
                 try:
                     test(**fixtures, **case)
                 except BaseException as failure:
-                    failure.add_note(f"the case: {case}")
+                    failure.add_note(f"the case: {str(case)[:300]}")
                     raise
 
         signature = inspect.signature(test)

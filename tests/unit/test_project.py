@@ -185,19 +185,3 @@ def test_a_variable_says_what_it_holds() -> None:
     bound = re.compile(rf"\b({'|'.join(VAGUE)})(: .+)?(, \w+)*(\(| = | in |, |\))")  # much faster than to parse all
     some = {path: ast.parse(text) for path, text in (texts("emulator") | texts("tests")).items() if bound.search(text)}
     assert {path: vague for path, tree in some.items() if (vague := variables(tree) & VAGUE)} == {}
-
-
-HELP = """
-import sys
-from emulator.cli.main import run
-for command in ("clock", "conformance", "requests", "scenario", "serve", "tpp"):
-    run([command, "--help"])
-    loaded = [name for name in ("cryptography", "aiohttp", "emulator.assemble") if name in sys.modules]
-    assert not loaded, (command, loaded)
-"""
-
-
-def test_a_command_imports_neither_cryptography_nor_the_server_before_it_needs_them() -> None:
-    """They make up most of a start: `--help` and every command that asks a running bank would take twice as long."""
-    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -494,14 +494,6 @@ def test_a_ca_that_cannot_be_read_is_refused_at_once(kind: Any, credentials: Cre
         kind("https://127.0.0.1:1", credentials, ca=tmp_path / "ca.pem")
 
 
-def test_importing_the_client_does_not_import_aiohttp() -> None:
-    import subprocess
-    import sys
-
-    code = "import sys, emulator.client; print('aiohttp' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
-
-
 @cases("enter", [TppClient.__enter__, AsyncTppClient.__aenter__])
 def test_to_a_type_checker_a_with_block_gives_what_it_was_given_such_as_a_client_of_a_test(enter: Any) -> None:
     assert get_type_hints(enter)["return"] is Self

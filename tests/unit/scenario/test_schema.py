@@ -303,6 +303,10 @@ def replaced(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     part = EVERYTHING[head]
     if isinstance(part, list) and rest:
         part, path = [part[rest[0]]], (head, 0, *rest[1:])
+    elif head == "start" and rest:
+        part = {rest[0]: part[rest[0]]}
+        if rest[0] == "add" and len(rest) > 1:
+            part = {"add": {rest[1]: part["add"][rest[1]]}}
     changed = copy.deepcopy({"scenario": EVERYTHING["scenario"], head: part})
     here: Any = changed
     for name in path[:-1]:
