@@ -57,11 +57,7 @@ main()
 
 @cases(
     "command, number, status",
-    [
-        ("serve", "SIGTERM", 0),
-        ("people", "SIGTERM", -signal.SIGTERM),
-        ("people", "SIGINT", 130),
-    ],
+    [("serve", "SIGTERM", 0), ("people", "SIGTERM", -signal.SIGTERM), ("people", "SIGINT", 130)],
 )
 def test_told_to_end_while_it_is_imported_it_leaves_without_a_word(command: str, number: str, status: int) -> None:
     done = subprocess.run([sys.executable, "-c", TOLD_EARLY, "--debug", command, number], capture_output=True)

@@ -16,14 +16,7 @@ def _handler(call: Call) -> Reply[None]:
 
 def _row(name: str, method: str, path: str) -> Operation:
     return Operation(
-        id=name,
-        method=method,
-        path=path,
-        summary="",
-        description="",
-        handler=_handler,
-        column="details",
-        answers={},
+        id=name, method=method, path=path, summary="", description="", handler=_handler, column="details", answers={}
     )
 
 
@@ -98,11 +91,7 @@ def test_two_rows_at_one_address_stop_the_start() -> None:
 
 @cases(
     "target, parts",
-    [
-        ("/v1/a?b=c?d", ("/v1/a", "b=c?d")),
-        ("http://bank.example:80/v1/a?x", ("/v1/a", "x")),
-        ("*", ("*", "")),
-    ],
+    [("/v1/a?b=c?d", ("/v1/a", "b=c?d")), ("http://bank.example:80/v1/a?x", ("/v1/a", "x")), ("*", ("*", ""))],
 )
 def test_a_target_splits_into_path_and_query(target: str, parts: tuple[str, str]) -> None:
     assert split_target(target) == parts

@@ -155,9 +155,7 @@ def test_a_name_is_taken_once_unless_it_is_replaced(tmp_path: Path) -> None:
         assert len(ca.tpps()) == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "×", "名", "ø\u202e", "a\nb", "-a"]
-)
+@cases("name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "×", "名", "ø\u202e", "a\nb", "-a"])
 def test_names_that_are_no_folder_names_are_refused(shared: CertificateAuthority, name: str, tmp_path: Path) -> None:
     with pytest.raises(TppNameRefused):
         shared.issue(name)

@@ -42,11 +42,7 @@ def plan_of(
     customers: int = 10, accounts: int = 2, transactions: int = 100, days: int = 90, seed: int | None = None
 ) -> DataPlan:
     return DataPlan(
-        customers=customers,
-        accountsPerCustomer=accounts,
-        transactionsPerAccount=transactions,
-        days=days,
-        seed=seed,
+        customers=customers, accountsPerCustomer=accounts, transactionsPerAccount=transactions, days=days, seed=seed
     )
 
 
@@ -58,15 +54,7 @@ def documents(of: Bank) -> dict[str, list[dict[str, Any]]]:
     return {kind: documents for kind, documents in of.documents.dump().items() if kind != "meta"}
 
 
-@cases(
-    "plan",
-    [
-        plan_of(4, 2, 25, 90, 1),
-        plan_of(1, 1, 1, 1, 1),
-        plan_of(3, 3, 0, 30, 1),
-        plan_of(5, 1, 300, 10, 1),
-    ],
-)
+@cases("plan", [plan_of(4, 2, 25, 90, 1), plan_of(1, 1, 1, 1, 1), plan_of(3, 3, 0, 30, 1), plan_of(5, 1, 300, 10, 1)])
 def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: DataPlan) -> None:
     filled = bank()
     answer = generate(filled, plan)

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from hypothesis import given
-from hypothesis import strategies as st
-
 from emulator.bank.conditions import LONGEST_TEXT, expression
 from tests.cases import cases
 from tests.unit.scenario.reading import problems_of
-
-PIECES = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "(a|b)", "(?:ab)", "(|a)", "^", "\\.", "[a-c1-3]"])
-TIMES = st.sampled_from(["", "*", "+", "?", "{2}", "{1,2}", "{0,1}", "{1,}", "*?"])
-PATTERNS = st.lists(st.tuples(PIECES, TIMES), min_size=1, max_size=5).map(
-    lambda parts: "".join(p if p == "^" else p + t for p, t in parts)
-)
-
-
-@given(PATTERNS, st.text(alphabet="ab1. c", max_size=8))
-def test_it_finds_what_python_finds(pattern: str, text: str) -> None:
-    assert expression(pattern).matches(text) == (re.search(pattern, text) is not None), pattern
 
 
 @cases(

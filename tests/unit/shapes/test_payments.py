@@ -208,10 +208,7 @@ def test_every_currency_and_country_of_the_lists_is_taken_and_no_other():
     "amount, currency, text",
     [
         ("100", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100".'),
-        ("100.00", "JPY", 'JPY has no fraction, such as 100; received "100.00".'),
-        ("100.00", "BHD", 'BHD has exactly 3 digits after the point, such as 100.000; received "100.00".'),
         ("0.00", "NOK", "An amount is greater than 0."),
-        ("12345678901234567.00", "NOK", "An amount has at most 18 digits; received 19."),
         (100, "NOK", "Text in quotes was expected; received the number 100."),
         (True, "NOK", "Text in quotes was expected; received true."),
         ([], "NOK", "Text in quotes was expected; received a list."),
@@ -227,17 +224,6 @@ def test_every_product_checks_minor_units(name):
     member = "payments.0.instructedAmount.amount" if name == "BulkTransfer" else "instructedAmount.amount"
     assert wrong(name, changed(PAYMENTS[name], member, "100.0")) == [shown(member)]
     assert wrong(name, changed(PAYMENTS[name], member, "0.00")) == [shown(member)]
-
-
-@cases("amount", ["", "-1.00", "+1.00", "1,00", "1 000.00", ".50", "1.", "1e2", "NaN", "١.٠٠"])
-def test_an_amount_in_another_form_is_refused(amount):
-    assert wrong("InstantTransfer", changed(INSTANT, "instructedAmount.amount", amount)) == ["instructedAmount.amount"]
-
-
-@cases("amount, currency", [("1", "JPY"), ("0.001", "BHD"), ("1", "XDR"), ("0.00001", "XDR")])
-def test_amounts_of_currencies_with_other_minor_units_are_taken(amount, currency):
-    body = changed(CROSS_BORDER, "instructedAmount", {"amount": amount, "currency": currency})
-    assert wrong("CrossBorderTransfer", body) == []
 
 
 def test_amount_and_currency_are_both_reported_when_both_are_wrong():

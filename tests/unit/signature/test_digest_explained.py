@@ -44,10 +44,7 @@ def test_what_only_begins_as_gzip_is_no_body_before_it_was_compressed(making: Ma
 
 @cases(
     "cut, cause",
-    [
-        ("", "it is URL-safe base64, use the alphabet with + and /"),
-        ("=", "it is URL-safe base64 without padding"),
-    ],
+    [("", "it is URL-safe base64, use the alphabet with + and /"), ("=", "it is URL-safe base64 without padding")],
 )
 def test_the_url_safe_alphabet_is_recognised(cut: str, cause: str) -> None:
     body = b"3"

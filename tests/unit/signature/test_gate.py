@@ -127,11 +127,7 @@ def test_every_candidate_that_is_sent_must_be_listed(making: Making, name: str) 
     names = ["date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri"]
     assert full.but(names=names).check()
     (only,) = full.but(names=[staying for staying in names if staying != name]).faults()
-    assert only == (
-        "BAD_REQUEST",
-        "Signature",
-        f"The request has {name}, which the headers parameter does not list.",
-    )
+    assert only == ("BAD_REQUEST", "Signature", f"The request has {name}, which the headers parameter does not list.")
 
 
 def test_date_must_be_listed_when_it_is_not_alone(making: Making) -> None:

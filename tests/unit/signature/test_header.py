@@ -47,10 +47,7 @@ def test_an_escaped_quote_does_not_end_the_string_and_backslashes_stay() -> None
 def test_an_unknown_parameter_is_noted_quoted_or_not() -> None:
     read = parse('keyId="x",created=1,opaque="y"')
     assert (read.key_id, read.algorithm, read.headers, read.signature) == ("x", None, None, None)
-    assert read.notes == (
-        "Signature: unknown parameter created ignored",
-        "Signature: unknown parameter opaque ignored",
-    )
+    assert read.notes == ("Signature: unknown parameter created ignored", "Signature: unknown parameter opaque ignored")
 
 
 VALUE = st.text(st.characters(codec="utf-8", exclude_characters='"\\'), max_size=20)
@@ -82,20 +79,14 @@ def test_no_text_breaks_the_reader(text: str) -> None:
         assert isinstance(parse(text), SignatureHeader)
 
 
-@cases(
-    "text",
-    ['keyId="' + "\\a" * 50_000, "a" * 100_000, "a=" * 50_000, 'a="b"' + " " * 100_000 + "x", '"' * 100_000],
-)
+@cases("text", ['keyId="' + "\\a" * 50_000, "a" * 100_000, "a=" * 50_000, 'a="b"' + " " * 100_000 + "x", '"' * 100_000])
 def test_long_nonsense_is_refused_without_delay(text: str) -> None:
     """Quadratic work on 100,000 characters would take minutes."""
     with pytest.raises(HeaderUnreadable):
         parse(text)
 
 
-@given(
-    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=80),
-    st.sampled_from("BQ"),
-)
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=80), st.sampled_from("BQ"))
 def test_wrapped_text_comes_back(text: str, encoding: str) -> None:
     assert unwrap(encoded_word(text, encoding=encoding)) == text
 

@@ -321,7 +321,7 @@ def test_no_text_breaks_the_comparison(text: str, lenient: bool) -> None:
         assert read_name(text, lists=True).rdns is not None
 
 
-@cases("value", ["a" * 300_000, "\\," * 150_000])
+@cases("value", ["a" * 100_000, "\\," * 50_000])
 def test_a_very_long_value_is_read_without_delay(value: str) -> None:
     """Quadratic work would take minutes."""
     (((_, read),),) = read_name(f"CN={value}").rdns
