@@ -18,6 +18,8 @@ def cases(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], 
     assert table
 
     def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        assert not inspect.iscoroutinefunction(test)
+
         @wraps(test)
         def each(**fixtures: Any) -> None:
             for case in table:
