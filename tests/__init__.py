@@ -14,6 +14,7 @@
     examples/       the programs of the manual in other languages
     agents/         the MCP server
     bench/          `make bench`
+    cases.py        a table of cases as one test, where each would be quicker than what pytest does around it
     planted.py      faults, each a changed line, that some test must notice
 
 Lists that are kept by hand, and fail when something is missing:

@@ -27,6 +27,13 @@ ROOT = Path(__file__).parents[1]
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=10)
 settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+if "HYPOTHESIS_PROFILE" not in os.environ:
+    # Else the examples would hang on the constants of the modules that a process has imported, and to look for these
+    # takes half a second of each process.
+    with suppress(ImportError):  # versions that do so
+        from hypothesis.internal.conjecture import providers
+
+        providers._get_local_constants = lambda: providers._local_constants
 
 # Modules and collected tests live to the end: the garbage collector need not look at them again and again, which took
 # a seventh of the processor time of all tests. What tests leave behind it looks at seldom, as in a served bank.
@@ -95,7 +102,6 @@ def store_url(postgresql: PostgreSQL) -> Iterator[str]:
 # their names begin; by their marks browsers, kills, drawn examples.
 NOT_MEASURED = tuple((ROOT / "tests" / "not_measured.txt").read_text().split())
 MARKS_NOT_MEASURED = ("browser", "crash", "hypothesis")
-MEASURED = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -114,9 +120,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
     With --cov-context, which is for choosing those, none is left out.
     """
-    measured = item.stash[MEASURED] or item.config.getoption("cov_context", None)
-    measuring = None if measured else Coverage.current()
-    if measuring is None:
+    measuring = None if item.config.getoption("cov_context", None) else Coverage.current()
+    if measuring is None or not (
+        item.nodeid.startswith(NOT_MEASURED) or any(map(item.get_closest_marker, MARKS_NOT_MEASURED))
+    ):
         yield
         return
     with mock.patch.dict(os.environ):
@@ -153,13 +160,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say of each test whether it is measured, and how long it may take.
+    """Say how long a test may take.
 
     With --processes: leave out what has no bank, and what is marked to drive a bank in its own process.
     """
     for item in items:
-        left_out = item.nodeid.startswith(NOT_MEASURED) or any(map(item.get_closest_marker, MARKS_NOT_MEASURED))
-        item.stash[MEASURED] = not left_out
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.timeout(3600))
     if not config.getoption("--processes"):

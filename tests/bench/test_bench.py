@@ -7,18 +7,17 @@ from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
 
-import pytest
-
 from tests.bench.harness import PIECES, WARM_UP, Pair, Rate, Row, beside, rows
 from tests.bench.run import sections
 from tests.bench.soak import Documents, Mix, grown
+from tests.cases import cases
 
 
 def at(per_second: float, cpu_us: float = 0.0) -> Rate:
     return Rate(per_second, p50_ms=1.0, p99_ms=2.0, statuses={}, cpu_us=cpu_us)
 
 
-@pytest.mark.parametrize("name", sections())
+@cases("name", sections())
 def test_a_section_measures_in_rounds_of_requests(name: str) -> None:
     assert list(signature(import_module(f"tests.bench.sections.{name}").measure).parameters) == ["rounds", "requests"]
 
@@ -62,9 +61,7 @@ def test_a_request_is_reported_with_its_rate_and_what_it_is_beside() -> None:
     assert [row.good for row in measured] == [None, None, None, None, True]
 
 
-@pytest.mark.parametrize(
-    ("kind", "late", "bad"), [("repeat", 109, False), ("repeat", 111, True), ("payment", 900, False)]
-)
+@cases("kind, late, bad", [("repeat", 109, False), ("repeat", 111, True), ("payment", 900, False)])
 def test_only_documents_that_stay_for_ever_may_become_more(kind: str, late: int, bad: bool) -> None:
     assert grown(Documents(Counter({kind: 100}), 1.0), Documents(Counter({kind: late}), 1.0)) is bad
 

@@ -10,6 +10,7 @@ import requests
 from hypothesis import HealthCheck, Phase, given, settings
 
 from emulator.api.description.openapi import document
+from emulator.api.operations import table
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.client.signing import signed_headers
 from emulator.store import Kind
@@ -20,11 +21,10 @@ from tests.known_state import KARI
 # Thousands of examples, or none: tests/api holds the answers of all operations to their schemas, tests/hostile lies.
 pytestmark = pytest.mark.long
 
-METHODS = ("get", "put", "post", "delete")
 # What signing and the transport put in themselves.
 OWN = {"signature", "digest", "tpp-signature-certificate", "host", "content-length", "user-agent", "accept-encoding"}
 
-OPERATIONS = [(method, path) for path, item in document()["paths"].items() for method in item if method in METHODS]
+OPERATIONS = [(row.method.lower(), row.path) for row in table()]
 
 
 @pytest.fixture(scope="module")

@@ -35,16 +35,7 @@ SHAPES = (
 # Where `"x" in` does not ask for a member of a document: the body of a TPP, an error of pydantic, a model.
 OTHER_MAPPINGS = {"initiation", "named", "ctx", "part", "self.model_fields_set"}
 # Classes outside of them that are the same thing as one of them: the snapshots of an answer are those of the store.
-ALSO_SHAPES = {
-    "Bank",
-    "Belief",
-    "Facts",
-    "Message",
-    "Observation",
-    "Played",
-    "Rules",
-    "Tpp",
-}
+ALSO_SHAPES = {"Bank", "Belief", "Facts", "Message", "Observation", "Played", "Rules", "Tpp"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 VAGUE = {"found", "told", "kept", "made", "said"}
 
@@ -185,19 +176,3 @@ def test_a_variable_says_what_it_holds() -> None:
     bound = re.compile(rf"\b({'|'.join(VAGUE)})(: .+)?(, \w+)*(\(| = | in |, |\))")  # much faster than to parse all
     some = {path: ast.parse(text) for path, text in (texts("emulator") | texts("tests")).items() if bound.search(text)}
     assert {path: vague for path, tree in some.items() if (vague := variables(tree) & VAGUE)} == {}
-
-
-HELP = """
-import sys
-from emulator.cli.main import run
-for command in ("clock", "conformance", "requests", "scenario", "serve", "tpp"):
-    run([command, "--help"])
-    loaded = [name for name in ("cryptography", "aiohttp", "emulator.assemble") if name in sys.modules]
-    assert not loaded, (command, loaded)
-"""
-
-
-def test_a_command_imports_neither_cryptography_nor_the_server_before_it_needs_them() -> None:
-    """They make up most of a start: `--help` and every command that asks a running bank would take twice as long."""
-    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gzip
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Response
 from emulator.api.render import wants_gzip
 from emulator.web.wire import encoded
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
     ["gzip", "GZip", "deflate, gzip", "br;q=1.0, gzip;q=0.8, *;q=0.1", "*", "gzip;q=0.001", "gzip ; q=1", "x-gzip",
      "gzip, identity", "identity;q=0.5, gzip;q=0.5", "identity;q=0, *"],
@@ -22,7 +22,7 @@ def test_gzip_is_asked_for(value: str) -> None:
     assert wants_gzip(value)
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
     ["", "identity", "br", "gzip;q=0", "gzip;q=0.000", "*;q=0", "gzip;q=0, *", "identity, gzip;q=0.5", "gzipx",
      "gzip;q=-1", "gzip;q=nan", "gzip;q=x", "gzip;q=", "gzip;q=1e9", "gzip;q=٣"],
@@ -45,8 +45,8 @@ def test_the_coding_is_said_and_the_same_bytes_give_the_same_bytes() -> None:
     assert gzip.decompress(answers[0].body) == b"hei" * 9
 
 
-@pytest.mark.parametrize("accept_encoding", ["", "br", "gzip"])
-@pytest.mark.parametrize("own", [None, ("Vary", "Accept-Encoding, Accept-Language"), ("vary", "Cookie")])
+@cases("accept_encoding", ["", "br", "gzip"])
+@cases("own", [None, ("Vary", "Accept-Encoding, Accept-Language"), ("vary", "Cookie")])
 def test_what_decides_is_said_once_and_compressed_or_not(accept_encoding: str, own: tuple[str, str] | None) -> None:
     sent = encoded(Response(200, [own] if own else [], b"hei"), accept_encoding)
     assert (dict(sent.headers).get("Content-Encoding") == "gzip") == (accept_encoding == "gzip")

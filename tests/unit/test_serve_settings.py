@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from emulator.assemble import assemble
 from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read, schema_of
+from tests.cases import cases
 
 
 def test_without_flags_and_variables_the_documented_defaults_hold() -> None:
@@ -76,7 +77,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("member, text, value", VALUES)
+@cases("member, text, value", VALUES)
 def test_a_flag_and_its_variable_say_the_same(member: str, text: str, value: Any) -> None:
     assert getattr(read({member: text}, {}), member) == value
     assert getattr(read({}, {f"BANK_EMULATOR_{member.upper()}": text}), member) == value
@@ -98,7 +99,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
     assert read({}, {"BANK_EMULATOR_HOST": ","}) == ServeSettings()
 
 
-@pytest.mark.parametrize(
+@cases(
     "member, text",
     [
         *(("port", text) for text in ("", "x", "-1", "65536", "1.0", "1_0", " 1", "٣", "0x50", "9" * 5000)),
@@ -150,8 +151,8 @@ def test_settings_of_an_earlier_run_go_before_the_flags_and_the_log_says_so(
     assert notes == ["settings of an earlier run, until the next reset: profile lenient, date_skew 60"]
 
 
-@pytest.mark.parametrize(
-    ("options", "schema"),
+@cases(
+    "options, schema",
     [
         ("", "bank_emulator"),
         ("?sslmode=require", "bank_emulator"),
@@ -171,9 +172,7 @@ def test_a_search_path_that_names_no_plain_schema_is_refused() -> None:
         read({"store": "postgresql://bank@host/sandbox?options=-csearch_path%3D%22Other one%22"}, {})
 
 
-@pytest.mark.parametrize(
-    ("flag", "value"), [("store-schema", "shop"), ("store-connections", "4"), ("advertise", "10.0.0.7:9000")]
-)
+@cases("flag, value", [("store-schema", "shop"), ("store-connections", "4"), ("advertise", "10.0.0.7:9000")])
 def test_what_is_about_a_store_is_refused_without_one_as_a_flag_and_no_matter_as_a_variable(
     flag: str, value: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""What `serve` does not load: its start is paid by everybody who starts a bank for a test."""
+"""How `serve` starts, and ends while it starts."""
 
 from __future__ import annotations
 
@@ -7,36 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from emulator.ca import CertificateAuthority
 from emulator.cli import serve
 from emulator.settings import ServeSettings
-
-IMPORT = """
-import os, ssl
-from emulator.cli.serve import without_trust_roots
-contexts = []
-made = ssl.SSLContext.load_default_certs
-ssl.SSLContext.load_default_certs = lambda self, *given: (made(self, *given), contexts.append(self))
-with without_trust_roots():
-    import emulator.web.server
-print(len(contexts) > 0, sum(len(each.get_ca_certs()) for each in contexts), os.environ.pop("SSL_CERT_FILE"))
-with without_trust_roots():
-    pass
-print(os.environ.get("SSL_CERT_FILE"))
-"""
-
-
-def test_the_server_is_imported_without_reading_trust_roots_and_what_the_user_set_stays(tmp_path: Path) -> None:
-    roots = tmp_path / "roots.pem"
-    roots.write_text(CertificateAuthority(None, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)).certificate_pem)
-    environment = {**os.environ, "SSL_CERT_FILE": str(roots)}
-    done = subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "0", str(roots), "None"]
+from tests.cases import cases
 
 
 def test_a_start_goes_on_where_nobody_can_read_that_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,13 +55,9 @@ main()
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     "command, number, status",
-    [
-        ("serve", "SIGTERM", 0),
-        ("people", "SIGTERM", -signal.SIGTERM),
-        ("people", "SIGINT", 130),
-    ],
+    [("serve", "SIGTERM", 0), ("people", "SIGTERM", -signal.SIGTERM), ("people", "SIGINT", 130)],
 )
 def test_told_to_end_while_it_is_imported_it_leaves_without_a_word(command: str, number: str, status: int) -> None:
     done = subprocess.run([sys.executable, "-c", TOLD_EARLY, "--debug", command, number], capture_output=True)

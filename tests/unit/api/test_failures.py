@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from emulator.api.messages import Request
 from emulator.api.render import failed
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (MemoryError(), "not enough memory"),
-        (OSError(28, "No space left on device"), "read or write its files"),
-    ],
+@cases(
+    "error, text",
+    [(MemoryError(), "not enough memory"), (OSError(28, "No space left on device"), "read or write its files")],
 )
 def test_what_fails_the_bank_for_a_while_is_told(error: Exception, text: str) -> None:
     refusal = failed(Request("POST", "/_emulator/generate", [], b"", "http://127.0.0.1"), error)

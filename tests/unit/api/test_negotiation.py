@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from emulator.api.headers import Headers
 from emulator.api.render import content_language, preferred_language, unacceptable
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     "accept",
     [
         "*/*",
@@ -28,7 +27,7 @@ def test_an_accept_that_lets_json_through_is_served(accept: str) -> None:
     assert unacceptable(Headers((("Accept", accept),))) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "accept", ["text/html", "application/xml, text/*", "application/json;q=0, */*", "*/*;q=0", "application/*;q=0.0"]
 )
 def test_an_accept_that_excludes_json_is_refused(accept: str) -> None:
@@ -37,8 +36,8 @@ def test_an_accept_that_excludes_json_is_refused(accept: str) -> None:
     assert refused.path == "Accept"
 
 
-@pytest.mark.parametrize(
-    ("accept", "language"),
+@cases(
+    "accept, language",
     [
         (None, "en"),
         ("nb-NO", "nb"),
@@ -54,8 +53,8 @@ def test_the_language_of_the_answer_follows_the_wish(accept: str | None, languag
     assert content_language(headers) == language
 
 
-@pytest.mark.parametrize(
-    ("header", "language"),
+@cases(
+    "header, language",
     [
         (None, None),
         ("", None),

@@ -7,6 +7,7 @@ import pytest
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.bank.errors import BankError
+from tests.cases import cases
 
 
 def _handler(call: Call) -> Reply[None]:
@@ -15,14 +16,7 @@ def _handler(call: Call) -> Reply[None]:
 
 def _row(name: str, method: str, path: str) -> Operation:
     return Operation(
-        id=name,
-        method=method,
-        path=path,
-        summary="",
-        description="",
-        handler=_handler,
-        column="details",
-        answers={},
+        id=name, method=method, path=path, summary="", description="", handler=_handler, column="details", answers={}
     )
 
 
@@ -36,8 +30,8 @@ ROWS = (
 router = Router(ROWS, Route.of, values={"service": ("payments", "bulk-payments")})
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "operation", "params"),
+@cases(
+    "method, path, operation, params",
     [
         ("GET", "/v1/accounts", "list", {}),
         ("GET", "/v1/accounts/abc", "one", {"id": "abc"}),
@@ -56,7 +50,7 @@ def test_a_path_finds_its_operation_and_decoded_parameters(
     assert (match.operation.id, match.params) == (operation, params)
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         "",
@@ -95,13 +89,9 @@ def test_two_rows_at_one_address_stop_the_start() -> None:
         Router((*ROWS, _row("again", "GET", "/v1/accounts/{id}")), Route.of)
 
 
-@pytest.mark.parametrize(
-    ("target", "parts"),
-    [
-        ("/v1/a?b=c?d", ("/v1/a", "b=c?d")),
-        ("http://bank.example:80/v1/a?x", ("/v1/a", "x")),
-        ("*", ("*", "")),
-    ],
+@cases(
+    "target, parts",
+    [("/v1/a?b=c?d", ("/v1/a", "b=c?d")), ("http://bank.example:80/v1/a?x", ("/v1/a", "x")), ("*", ("*", ""))],
 )
 def test_a_target_splits_into_path_and_query(target: str, parts: tuple[str, str]) -> None:
     assert split_target(target) == parts

@@ -35,6 +35,7 @@ from emulator.ca import (
 )
 from emulator.ca.files import claim_private, write_folder, write_private
 from emulator.httpsig.keyid import compare_key_id, key_id_for
+from tests.cases import cases
 
 NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 CA_NAME = "CN=Bank Emulator Sandbox CA,O=Bank Emulator,C=NO"
@@ -154,9 +155,7 @@ def test_a_name_is_taken_once_unless_it_is_replaced(tmp_path: Path) -> None:
         assert len(ca.tpps()) == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "×", "名", "ø\u202e", "a\nb", "-a"]
-)
+@cases("name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "×", "名", "ø\u202e", "a\nb", "-a"])
 def test_names_that_are_no_folder_names_are_refused(shared: CertificateAuthority, name: str, tmp_path: Path) -> None:
     with pytest.raises(TppNameRefused):
         shared.issue(name)
@@ -193,7 +192,7 @@ def test_every_flaw_is_there() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("flaw", [None, *FLAWS])
+@cases("flaw", [None, *FLAWS])
 def test_a_flawed_certificate_is_wrong_in_that_alone(shared: CertificateAuthority, flaw: str | None) -> None:
     issued = shared.issue(f"with {flaw}", flaw=flaw, organization_identifier="PSDNO-SBX-7")
     certificate = issued.certificate

@@ -27,6 +27,7 @@ from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sig
 from emulator.client.clients import ResponseHeaders, TppResponse
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signing import digest_value, parse, signature_header, signing_string
+from tests.cases import cases
 
 
 def now() -> datetime:
@@ -129,7 +130,7 @@ def test_a_signed_request_arrives_with_its_required_headers(client: TppClient) -
     assert len(body["headers"]) == len(sent)
 
 
-@pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
+@cases("method", ["get", "post", "put", "delete"])
 def test_every_method_is_signed(client: TppClient, method: str) -> None:
     answer = getattr(client, method)("/v1/x")
     assert (answer.json()["method"], answer.json()["tpp"]) == (method.upper(), "PSDNO-SBX-3")
@@ -146,7 +147,7 @@ def test_headers_may_be_given_overridden_and_left_out(client: TppClient) -> None
     assert headers_of(client.get("/v1/x", headers={"x-request-id": None})).get("x-request-id") is None
 
 
-@pytest.mark.parametrize("name", ["X-Request-ID", "digest", "Date", "PSU-ID", "TPP-Signature-Certificate"])
+@cases("name", ["X-Request-ID", "digest", "Date", "PSU-ID", "TPP-Signature-Certificate"])
 def test_a_header_that_is_left_out_is_not_signed(client: TppClient, name: str) -> None:
     client.psu_id = "aa0bcd2b-0d9d-4a5b-8c0b-7a3f0c4c1e2f"
     sent = client.prepare("POST", "/v1/x", body="{}", headers={name: None}).headers
@@ -155,7 +156,7 @@ def test_a_header_that_is_left_out_is_not_signed(client: TppClient, name: str) -
     assert {"x-request-id", "digest", "date", "psu-id"} - {name.lower()} <= set(signed)
 
 
-@pytest.mark.parametrize("name", ["Signature", "signature"])
+@cases("name", ["Signature", "signature"])
 def test_a_signature_that_is_given_is_sent_as_it_is(client: TppClient, name: str) -> None:
     sent = client.prepare("GET", "/v1/x", headers={name: 'keyId="mine"'}).headers
     assert {sent[header] for header in sent if header.lower() == "signature"} == {'keyId="mine"'}
@@ -186,7 +187,7 @@ def test_a_path_that_begins_with_that_of_the_base_address_is_whole(server: str, 
         assert tpp.get("/banks/ab/v1/x").json()["target"] == "/banks/a/banks/ab/v1/x"
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
     [
         *(
@@ -227,15 +228,13 @@ UNSENDABLE: list[tuple[str, str, dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("method, path, headers, message", UNSENDABLE)
-async def test_what_no_request_can_carry_is_refused_by_both_clients(
-    client: TppClient, method: str, path: str, headers: dict[str, str], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        client.request(method, path, headers=headers)
+async def test_what_no_request_can_carry_is_refused_by_both_clients(client: TppClient) -> None:
     async with AsyncTppClient(client.base_url, client.identity) as asynchronous:
-        with pytest.raises(ValueError, match=message):
-            await asynchronous.request(method, path, headers=headers)
+        for method, path, headers, message in UNSENDABLE:
+            with pytest.raises(ValueError, match=message):
+                client.request(method, path, headers=headers)
+            with pytest.raises(ValueError, match=message):
+                await asynchronous.request(method, path, headers=headers)
 
 
 def test_what_an_sca_tells_is_remembered(client: TppClient) -> None:
@@ -321,7 +320,7 @@ def test_an_answer_that_is_nested_too_deeply_is_not_read() -> None:
     assert answer.sca_redirect is None
 
 
-@pytest.mark.parametrize("tamper", TAMPERINGS)
+@cases("tamper", TAMPERINGS)
 def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> None:
     expected = {
         "no-signature": ("HTTP_HEADER_REQUIRED", "Signature", "is required"),
@@ -472,7 +471,7 @@ def test_a_choice_that_cannot_be_signed_with_is_refused_in_words(credentials: Cr
         signed_headers("GET", "/", credentials, names=["(request-target)", "digest", "Date"])
 
 
-@pytest.mark.parametrize(("name", "value"), [("PSU-IP-Port", 443), ("X-Request-ID", UUID(int=1))])
+@cases("name, value", [("PSU-IP-Port", 443), ("X-Request-ID", UUID(int=1))])
 def test_a_header_that_is_no_text_is_refused_by_name(client: TppClient, name: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"the value of the header {name} must be a str, not "):
         client.get("/v1/accounts", headers={name: value})
@@ -493,14 +492,6 @@ def test_a_ca_that_cannot_be_read_is_refused_at_once(kind: Any, credentials: Cre
         kind("https://127.0.0.1:1", credentials, ca=tmp_path / "ca.pem")
 
 
-def test_importing_the_client_does_not_import_aiohttp() -> None:
-    import subprocess
-    import sys
-
-    code = "import sys, emulator.client; print('aiohttp' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
-
-
-@pytest.mark.parametrize("enter", [TppClient.__enter__, AsyncTppClient.__aenter__])
+@cases("enter", [TppClient.__enter__, AsyncTppClient.__aenter__])
 def test_to_a_type_checker_a_with_block_gives_what_it_was_given_such_as_a_client_of_a_test(enter: Any) -> None:
     assert get_type_hints(enter)["return"] is Self

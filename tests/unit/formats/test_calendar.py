@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,10 +16,11 @@ from emulator.bank.scheme.execution import (
     is_banking_day,
     next_banking_day,
 )
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("day", "nok", "eur"),
+@cases(
+    "day, nok, eur",
     [
         ("2026-03-02", True, True),
         ("2026-03-07", False, False),  # Saturday
@@ -68,8 +68,8 @@ def oslo(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=OSLO)
 
 
-@pytest.mark.parametrize(
-    ("requested", "approved", "expected", "moved"),
+@cases(
+    "requested, approved, expected, moved",
     [
         (None, "2026-03-02T13:59:59", "2026-03-02", False),
         (None, "2026-03-02T14:00:00", "2026-03-02", False),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from emulator.api.header_matrix import (
     TRANSFER_POST,
 )
 from emulator.api.headers import Headers, check_headers
+from tests.cases import cases
 
 UUID = "99391c7e-ad88-49ec-a2ad-99ddcb1f7721"
 GOOD = {
@@ -60,13 +60,13 @@ def without(*names: str) -> dict[str, str]:
     return {name: value for name, value in GOOD.items() if name not in names}
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@cases("column", COLUMNS)
 def test_every_required_header_that_is_missing_is_named_at_once(column):
     assert set(refusals({}, column)) == {("HTTP_HEADER_REQUIRED", name) for name in REQUIRED[column]}
     assert refusals(GOOD, column) == []
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@cases("column", COLUMNS)
 def test_each_header_of_the_matrix_is_demanded_exactly_where_it_is_marked(column):
     for name, marks in MATRIX.items():
         expected = [("HTTP_HEADER_REQUIRED", name)] if marks[column] == "R" else []
@@ -85,19 +85,19 @@ def test_before_the_first_sca_neither_session_nor_psu_id_is_demanded():
     assert refusals(without("TPP-Session-ID"), DETAILS) == [("HTTP_HEADER_REQUIRED", "TPP-Session-ID")]
 
 
-@pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST])
+@cases("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST])
 def test_the_identity_number_stands_in_for_the_psu_id_on_payment_and_basket_operations(column):
     assert refusals({**without("PSU-ID"), "X-PSU-IDENTITY": "14888520059"}, column) == []
 
 
-@pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
+@cases("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
 def test_an_agreement_does_not_go_with_the_private_context(column):
     private = {**GOOD, "PSU-Context": "PRIVATE", "PSU-Corporate-ID": UUID}
     assert refusals(private, column) == [("FORMAT_ERROR", "PSU-Corporate-ID")]
 
 
-@pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
-@pytest.mark.parametrize("profile", ["documented", "lenient"])
+@cases("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
+@cases("profile", ["documented", "lenient"])
 def test_the_corporate_context_names_its_agreement_once_the_psu_is_known(column, profile):
     corporate = {**GOOD, "PSU-Context": "CORPORATE"}
     assert refusals(corporate, column, profile=profile) == [("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")]
@@ -239,18 +239,18 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in ACCEPTED.items() for value in values])
+@cases("name, value", [(name, value) for name, values in ACCEPTED.items() for value in values])
 def test_well_formed_values_are_accepted(name, value):
     assert FORMATS[name].check(value) is None
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
+@cases("name, value", [(name, value) for name, values in REFUSED.items() for value in values])
 def test_malformed_values_are_refused_with_what_was_expected(name, value):
     assert FORMATS[name].check(value)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@cases(
+    "value, expected",
     [
         ("https://tpp.example/#done", "an address without a fragment"),
         ("https://user@tpp.example/", "an address without user info"),
@@ -265,8 +265,8 @@ def test_a_refused_redirect_address_is_told_why(value, expected):
     assert FORMATS["TPP-Redirect-URI"].check(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@cases(
+    "value, expected",
     [
         ("Pay 😀", "text without a character outside the basic multilingual plane, such as an emoji (U+1F600)"),
         ("Pay \x07", "text without a control character (U+0007)"),
@@ -277,7 +277,7 @@ def test_a_text_that_the_banks_systems_cannot_process_is_told_why(value, expecte
     assert FORMATS["TPP-Brand-Logging-Information"].check(value) == expected
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@cases("name", FORMATS)
 def test_a_malformed_value_is_a_format_error_under_the_name_of_its_header(name):
     assert refusals({**without(name), name.lower(): "\x00"}, SANDBOX) == [("FORMAT_ERROR", name)]
 

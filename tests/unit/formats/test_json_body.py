@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from emulator.api.headers import Headers
 from emulator.api.json_body import DEEPEST, LARGEST_BODY, MOST_MEMBERS, MOST_VALUES, check_strings, read_json
 from emulator.bank.errors import BankError
+from tests.cases import cases
 
 JSON = Headers([("Content-Type", "application/json")])
 
@@ -34,7 +35,7 @@ def test_a_body_is_one_json_value():
     assert read_json('"å"'.encode(), JSON) == "å"
 
 
-@pytest.mark.parametrize(
+@cases(
     "content_type",
     [
         "application/json",
@@ -52,8 +53,8 @@ def test_json_in_iso_8859_1_is_read():
     assert read_json('"ø"'.encode("latin-1"), typed("application/json; charset=ISO-8859-1")) == "ø"
 
 
-@pytest.mark.parametrize(
-    ("headers", "path"),
+@cases(
+    "headers, path",
     [
         (typed("text/plain"), "Content-Type"),
         (Headers([("Content-Type", ""), ("Content-Type", "application/json")]), "Content-Type"),
@@ -83,7 +84,7 @@ def test_a_body_of_over_1_mib_is_413():
     assert (error.status, error.code) == (413, "BAD_REQUEST")
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
     [
         b"",
@@ -146,7 +147,7 @@ def test_a_flood_of_mistakes_is_cut():
     assert len(refused(body).messages) == 1000
 
 
-@pytest.mark.parametrize(("open_", "close"), [("[", "]"), ('{"a":', "}")])
+@cases("open_, close", [("[", "]"), ('{"a":', "}")])
 def test_32_levels_are_read_and_33_are_not(open_, close):
     deepest = open_ * (DEEPEST - 1) + "[]" + close * (DEEPEST - 1)
     assert read_json(deepest.encode(), JSON)
@@ -155,7 +156,7 @@ def test_32_levels_are_read_and_33_are_not(open_, close):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
     [
         b"[" * 500_000,
@@ -205,13 +206,13 @@ def test_any_bytes_are_read_or_refused(body):
     assert check_strings(value) is not None
 
 
-@pytest.mark.parametrize("text", ["a", "Ærlig Øyvind Å", "Ünïcode – “quotes” €", "日本", "\u2028", "ﷺ"])
+@cases("text", ["a", "Ærlig Øyvind Å", "Ünïcode – “quotes” €", "日本", "\u2028", "ﷺ"])
 def test_text_of_the_basic_multilingual_plane_is_processed(text):
     assert check_strings({"a": [text], text: 1}) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@cases(
+    "text, kind",
     [
         ("a\nb", "a control character (U+000A)"),
         ("\t", "a control character (U+0009)"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from emulator.api.shapes.parts import is_amount
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, parse_amount, plain, quantize, quantum
 from emulator.bank.reference import COUNTRIES, SEPA_COUNTRIES
+from tests.cases import cases
 
 # Codes that ISO 4217 does not list today, with the minor units that they had last.
 WITHDRAWN = {"ANG": 2, "BGN": 2, "BYR": 0, "CUC": 2, "HRK": 2, "MRO": 2, "SLL": 2, "STD": 2, "VEF": 2, "ZWD": 2}
@@ -42,8 +43,8 @@ def test_the_lists_are_those_of_the_interface():
     assert not {"US", "TR", "UA"} & SEPA_COUNTRIES
 
 
-@pytest.mark.parametrize(
-    ("text", "currency"),
+@cases(
+    "text, currency",
     [
         ("100.00", "NOK"),
         ("0.01", "NOK"),
@@ -61,8 +62,8 @@ def test_amounts_with_exactly_the_minor_units_are_read(text, currency):
     assert parse_amount(text, currency) == Decimal(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "currency", "expected"),
+@cases(
+    "text, currency, expected",
     [
         ("100", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100".'),
         ("100.0", "NOK", 'NOK has exactly 2 digits after the point, such as 100.00; received "100.0".'),
@@ -141,8 +142,8 @@ def test_what_is_an_amount_at_a_glance_is_one(text, currency):
         assert parse_amount(text, currency) > 0
 
 
-@pytest.mark.parametrize(
-    ("text", "currency", "expected"),
+@cases(
+    "text, currency, expected",
     [
         ("100.00", "NOK", True),
         ("0.01", "EUR", True),
@@ -162,8 +163,6 @@ def test_what_can_be_told_at_a_glance(text, currency, expected):
     assert is_amount({"amount": text, "currency": currency}) is expected
 
 
-@pytest.mark.parametrize(
-    "value", [None, "100.00", 1, [], ["amount", "currency"], {}, {"amount": "1.00"}, {"currency": "NOK"}]
-)
+@cases("value", [None, "100.00", 1, [], ["amount", "currency"], {}, {"amount": "1.00"}, {"currency": "NOK"}])
 def test_nothing_else_is_an_amount_at_a_glance(value):
     assert not is_amount(value)

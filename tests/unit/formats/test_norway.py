@@ -6,7 +6,6 @@ import random
 import re
 from datetime import date
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import iban as stdnum_iban
@@ -27,6 +26,7 @@ from emulator.bank.reference import (
     synthetic_national_number,
     synthetic_organisation_number,
 )
+from tests.cases import cases
 
 DIGITS = st.text(alphabet="0123456789", min_size=1, max_size=26)
 NOT_QUITE_DIGITS = st.text(alphabet="0123456789 .-٣²", max_size=27)
@@ -42,9 +42,7 @@ def test_account_numbers_have_11_digits_and_a_mod_11_check_digit():
             assert not is_account_number(good[:-1] + digit)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1234567", "8601.11.17947", "8601 11 17947", "860111179470", "８６０１１１１７９４７"]
-)
+@cases("text", ["", "1234567", "8601.11.17947", "8601 11 17947", "860111179470", "８６０１１１１７９４７"])
 def test_other_forms_are_no_account_number_however_stdnum_reads_them(text):
     assert not is_account_number(text)
 
@@ -68,15 +66,13 @@ def test_the_iban_of_an_account_has_right_check_digits(number):
     assert is_iban(iban)
 
 
-@pytest.mark.parametrize(
-    "text", ["NO8599901000014", "DE19999999990000123456", "GB82WEST12345698765432", "FR8199999000010123456789A00"]
-)
+@cases("text", ["NO8599901000014", "DE19999999990000123456", "GB82WEST12345698765432", "FR8199999000010123456789A00"])
 def test_ibans_with_right_length_and_check_digits_are_accepted(text):
     assert is_iban(text)
     assert not is_iban(text[:-1] + ("0" if text[-1] != "0" else "1"))
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "",
@@ -102,8 +98,8 @@ def test_check_digits_that_are_never_given_out_are_refused():
     assert not is_iban(f"NO01{number}")
 
 
-@pytest.mark.parametrize(
-    ("text", "good"),
+@cases(
+    "text, good",
     [
         ("2345676", True),  # MOD-10
         ("1234567897", True),  # MOD-10
@@ -163,7 +159,7 @@ def test_every_identity_number_that_stdnum_knows_is_one(born, rest, d_number):
         assert is_national_number(text)
 
 
-@pytest.mark.parametrize("added", [0, 40, 65, 80])
+@cases("added", [0, 40, 65, 80])
 def test_the_synthetic_series_count_with_both_check_digits(added):
     nines = (f"01{added + 1:02}80{individual:03}" for individual in range(30))
     numbers = [
@@ -175,9 +171,7 @@ def test_the_synthetic_series_count_with_both_check_digits(added):
         assert not any(is_national_number(number[:9] + f"{c:02}") for c in range(100) if f"{c:02}" != number[9:])
 
 
-@pytest.mark.parametrize(
-    "text", ["", "14888520059 ", "1488852005", "31028012345", "00018012345", "01138012345", "81018012345"]
-)
+@cases("text", ["", "14888520059 ", "1488852005", "31028012345", "00018012345", "01138012345", "81018012345"])
 def test_numbers_without_a_real_birth_date_are_no_identity_numbers(text):
     assert not is_national_number(text)
 

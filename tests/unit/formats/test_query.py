@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from emulator.api.query import QueryParameter, parse
 from emulator.bank.errors import BankError
+from tests.cases import cases
 
 DECLARED = (
     QueryParameter("withBalance", "boolean", default=False),
@@ -53,8 +54,8 @@ def test_unknown_parameters_are_ignored_whatever_they_hold():
     assert parse((), "other=1") == {}
 
 
-@pytest.mark.parametrize(
-    ("raw", "path"),
+@cases(
+    "raw, path",
     [
         ("withBalance=1", "withBalance"),
         ("withBalance=", "withBalance"),

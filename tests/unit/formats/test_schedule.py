@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, timedelta
 from itertools import islice, pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from emulator.bank.scheme.execution import (
     next_execution,
     schedule_of,
 )
+from tests.cases import cases
 
 
 def norway(day: date) -> bool:
@@ -33,8 +33,8 @@ def shown(plan: Schedule, count: int = 4, **more) -> list[str]:
 START = date(2026, 1, 5)  # a Monday
 
 
-@pytest.mark.parametrize(
-    ("frequency", "dates"),
+@cases(
+    "frequency, dates",
     [
         ("Daily", ["2026-01-05", "2026-01-06", "2026-01-07", "2026-01-08"]),
         ("Weekly", ["2026-01-05", "2026-01-12", "2026-01-19", "2026-01-26"]),

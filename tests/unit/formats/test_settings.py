@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from emulator.bank.errors import BankError
 from emulator.bank.feed import EFFECTS
 from emulator.bank.settings import TAKES, Settings, merged
+from tests.cases import cases
 
 MATCHES: tuple[Any, ...] = (
     *({}, {"creditorName": "A*"}, {"creditorNam": "A"}, {"account": {"in": ["NO1", 2]}}, {"status": None}, "x", None),
@@ -54,7 +55,7 @@ def test_every_setting_takes_its_default() -> None:
     assert merged(Settings(), Settings().as_document()) == Settings()
 
 
-@pytest.mark.parametrize("name", TAKES)
+@cases("name", TAKES)
 def test_what_a_setting_takes_is_what_its_schema_lets_pass(name: str) -> None:
     takes = TAKES[name]
     fits = Draft202012Validator(takes.schema)

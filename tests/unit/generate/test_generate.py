@@ -27,6 +27,7 @@ from emulator.bank.scheme.execution import is_banking_day, next_banking_day
 from emulator.bank.threads import run_to_end
 from emulator.bank.validation import validate
 from emulator.store import StoreUnwritable, memory_store
+from tests.cases import cases
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -41,11 +42,7 @@ def plan_of(
     customers: int = 10, accounts: int = 2, transactions: int = 100, days: int = 90, seed: int | None = None
 ) -> DataPlan:
     return DataPlan(
-        customers=customers,
-        accountsPerCustomer=accounts,
-        transactionsPerAccount=transactions,
-        days=days,
-        seed=seed,
+        customers=customers, accountsPerCustomer=accounts, transactionsPerAccount=transactions, days=days, seed=seed
     )
 
 
@@ -57,15 +54,7 @@ def documents(of: Bank) -> dict[str, list[dict[str, Any]]]:
     return {kind: documents for kind, documents in of.documents.dump().items() if kind != "meta"}
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
-        plan_of(4, 2, 25, 90, 1),
-        plan_of(1, 1, 1, 1, 1),
-        plan_of(3, 3, 0, 30, 1),
-        plan_of(5, 1, 300, 10, 1),
-    ],
-)
+@cases("plan", [plan_of(4, 2, 25, 90, 1), plan_of(1, 1, 1, 1, 1), plan_of(3, 3, 0, 30, 1), plan_of(5, 1, 300, 10, 1)])
 def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: DataPlan) -> None:
     filled = bank()
     answer = generate(filled, plan)
@@ -126,7 +115,7 @@ def documents_of(plan: DataPlan, seed: int | None) -> dict[str, Any]:
     return documents(filled)
 
 
-@pytest.mark.parametrize("seed", [3, None])
+@cases("seed", [3, None])
 def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
     filled = bank(seed=1)
     for _ in range(2):
@@ -384,8 +373,8 @@ def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
     assert {problem.path for problem in validate(DataPlan, wrong)[1]} == {(name,) for name in wrong}
 
 
-@pytest.mark.parametrize(
-    ("body", "path", "text"),
+@cases(
+    "body, path, text",
     [
         ({"customers": 1001, "accountsPerCustomer": 10}, "transactionsPerAccount", "1001000 transactions are too many"),
         (

@@ -6,13 +6,13 @@ import fnmatch
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank import conditions
 from emulator.bank.conditions import ABSENT
 from emulator.bank.problems import written
+from tests.cases import cases
 from tests.unit.effort import calls
 from tests.unit.scenario.reading import condition, problems_of
 
@@ -21,7 +21,7 @@ def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
     return conditions.fits(condition(wanted, strict=strict), value)
 
 
-@pytest.mark.parametrize(
+@cases(
     "wanted, value, expected",
     [
         ("ACME*", "ACME Ltd", True),
@@ -85,7 +85,7 @@ def test_a_rule_fits(wanted: Any, value: Any, expected: bool) -> None:
     assert fits(wanted, value) is expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "wanted, value, expected",
     [
         (10, "10", False),
@@ -111,7 +111,7 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
     assert conditions.wildcard(pattern, text) == bool(re.match(fnmatch.translate(pattern), text))
 
 
-@pytest.mark.parametrize(
+@cases(
     "wanted, problems",
     [
         ({"gte": 5}, ["gte: There is no member 'gte'; did you mean gt?"]),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.scenario import durations
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, seconds",
     [
         ("10s", 10),
@@ -39,7 +39,7 @@ def test_a_length_of_time_is_read(text: str, seconds: float) -> None:
     assert durations.exact(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("", "10", "-1s", "-PT1H", "1", "s", "1s2m", "P", "PT", "P1H", "1 s", " 1s", "1s\n", "١s", "1e3s", "pt1h"),

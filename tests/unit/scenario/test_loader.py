@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from emulator.scenario import loader
 from emulator.scenario.loader import ScenarioRefused
+from tests.cases import cases
 
 GOOD = """\
 scenario: shop
@@ -90,7 +91,7 @@ story:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "member, problem",
     [
         ("start: {from: knwn-state}", "There is no fixture 'knwn-state'; did you mean known-state?"),
@@ -199,7 +200,7 @@ def test_a_mistake_is_explained(member: str, problem: str) -> None:
     assert all(line.startswith("shop.yaml:2:") for line in lines)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, line",
     [
         ("scenario: a\nscenario: b\n", 2),
@@ -235,7 +236,7 @@ def test_text_that_yaml_would_bend_stays_text() -> None:
     assert scenario.source["story"][0]["json"] == {"country": "NO", "on": "yes", "bban": "0123", "n": 1.5}
 
 
-@pytest.mark.parametrize("number", [2**64, float("inf"), float("nan")])
+@cases("number", [2**64, float("inf"), float("nan")])
 def test_a_number_that_no_document_holds_is_refused_in_a_dict_too(number: float) -> None:
     with pytest.raises(ScenarioRefused, match=r"This number is too large|Whole numbers are from"):
         loader.from_value({"scenario": "x", "rules": [{"then": {"answer": {"json": number}}}]})
@@ -294,14 +295,7 @@ NAMES = (
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(NAMES),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
     max_leaves=12,
 )
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-
 from emulator.api.messages import Request
 from emulator.api.operations import operation_ids
 from emulator.scenario.facts import Facts
 from emulator.scenario.matching import When
+from tests.cases import cases
 from tests.unit.effort import calls
 from tests.unit.scenario.reading import conditions
 
@@ -17,8 +16,8 @@ HEADERS = (("X-One", "1"), ("x-two", "2"), ("X-ONE", "3"))
 TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
 
 
-@pytest.mark.parametrize(
-    ("when", "fits"),
+@cases(
+    "when, fits",
     [
         ({"headers": {"x-one": "1"}}, True),
         ({"headers": {"X-One": "3"}}, True),
@@ -33,7 +32,7 @@ def test_any_value_of_a_name_may_fit(when: dict[str, object], fits: bool) -> Non
     assert conditions(when).fits(Facts(Request("GET", TARGET, HEADERS), None)) is fits
 
 
-@pytest.mark.parametrize("content_type", [(), ("text/plain",), ("application/json; charset=ISO-8859-1",)])
+@cases("content_type", [(), ("text/plain",), ("application/json; charset=ISO-8859-1",)])
 def test_a_body_is_read_in_the_charset_in_which_the_bank_reads_it(content_type: tuple[str, ...]) -> None:
     named = conditions({"body": {"creditorName": "Bjørn*"}})
     body = '{"creditorName": "Bjørn Ås"}'.encode("latin-1" if "8859" in str(content_type) else "utf-8")

@@ -15,6 +15,7 @@ from emulator.scenario import loader, player, steps
 from emulator.scenario.player import Played, StepResult, play
 from emulator.scenario.transport import InProcess, ReceivedAnswer, Running, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
+from tests.cases import cases
 
 
 class Told:
@@ -63,7 +64,7 @@ def test_days_are_counted_from_bank_time() -> None:
     assert transport.asked[-1] == ("POST", "/x", ["2026-03-02", "2026-03-05", "2026-02-28"])
 
 
-@pytest.mark.parametrize(
+@cases(
     "step, reason",
     [
         ({"control": "GET a", "save": {"x": "b"}}, "The answer has no member b."),
@@ -101,13 +102,13 @@ def test_a_bank_that_is_not_there_is_told() -> None:
     assert play(story(), Gone()).steps[0].differences == ["http://127.0.0.1:9 does not answer."]
 
 
-@pytest.mark.parametrize("base", ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x:99999"])
+@cases("base", ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x:99999"])
 def test_an_address_that_is_none_is_refused(base: str) -> None:
     with pytest.raises(TransportFailed, match="is not the address of a bank"):
         Running(base)
 
 
-@pytest.mark.parametrize("transport", [Running("http://127.0.0.1:1"), InProcess(lambda _: pytest.fail("it was sent"))])
+@cases("transport", [Running("http://127.0.0.1:1"), InProcess(lambda _: pytest.fail("it was sent"))])
 def test_what_no_request_can_carry_fails_its_step_on_every_stage(transport: Transport) -> None:
     with pytest.raises(TransportFailed, match="The request cannot be sent: an address is ASCII without blanks"):
         transport.control("GET", "/payments/a b")

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from emulator.bank.conditions import LONGEST_TEXT, expression
+from tests.cases import cases
 from tests.unit.scenario.reading import problems_of
 
-PIECES = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "(a|b)", "(?:ab)", "(|a)", "^", "\\.", "[a-c1-3]"])
-TIMES = st.sampled_from(["", "*", "+", "?", "{2}", "{1,2}", "{0,1}", "{1,}", "*?"])
-PATTERNS = st.lists(st.tuples(PIECES, TIMES), min_size=1, max_size=5).map(
-    lambda parts: "".join(p if p == "^" else p + t for p, t in parts)
-)
 
-
-@given(PATTERNS, st.text(alphabet="ab1. c", max_size=8))
-def test_it_finds_what_python_finds(pattern: str, text: str) -> None:
-    assert expression(pattern).matches(text) == (re.search(pattern, text) is not None), pattern
-
-
-@pytest.mark.parametrize(
+@cases(
     "pattern, fits",
     [
         ("(a+)+$", False),
@@ -43,7 +27,7 @@ def test_a_text_of_100000_characters_is_searched_and_no_longer_one() -> None:
     assert not expression("b$").matches("a" * LONGEST_TEXT + "b")
 
 
-@pytest.mark.parametrize(
+@cases(
     "pattern, why",
     [
         ("(a", "missing )"),

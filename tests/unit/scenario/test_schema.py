@@ -16,6 +16,7 @@ from emulator.scenario.effects import effects
 from emulator.scenario.loader import ScenarioRefused
 from emulator.scenario.model import scenario_schema
 from emulator.scenario.steps import step_kinds
+from tests.cases import cases
 
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
 
@@ -28,14 +29,14 @@ def test_it_is_made_once() -> None:
     assert scenario_schema() is scenario_schema()
 
 
-@pytest.mark.parametrize("name", effects())
+@cases("name", effects())
 def test_the_example_of_every_effect_is_taken_by_both(name: str) -> None:
     scenario = {"scenario": "x", "rules": [{"then": {name: effects()[name].example}}]}
     loader.from_value(scenario)
     VALIDATOR.validate(scenario)
 
 
-@pytest.mark.parametrize("name", step_kinds())
+@cases("name", step_kinds())
 def test_the_example_of_every_step_is_taken_by_both(name: str) -> None:
     saves = {"control": "GET payments", "save": {"payment": "payments[0].paymentId"}}
     scenario = {"scenario": "x", "story": [saves, step_kinds()[name].example]}
@@ -59,7 +60,7 @@ def test_what_is_added_is_taken_by_both() -> None:
     VALIDATOR.validate(scenario)
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings",
     [
         Settings().as_document(),
@@ -302,6 +303,10 @@ def replaced(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     part = EVERYTHING[head]
     if isinstance(part, list) and rest:
         part, path = [part[rest[0]]], (head, 0, *rest[1:])
+    elif head == "start" and rest:
+        part = {rest[0]: part[rest[0]]}
+        if rest[0] == "add" and len(rest) > 1:
+            part = {"add": {rest[1]: part["add"][rest[1]]}}
     changed = copy.deepcopy({"scenario": EVERYTHING["scenario"], head: part})
     here: Any = changed
     for name in path[:-1]:
@@ -417,13 +422,13 @@ TAKEN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("scenario", TAKEN, ids=str)
+@cases("scenario", TAKEN)
 def test_what_one_takes_the_other_takes(scenario: dict[str, Any]) -> None:
     assert mistakes({"scenario": "x", **scenario}) == []
     VALIDATOR.validate({"scenario": "x", **scenario})
 
 
-@pytest.mark.parametrize("scenario", WRONG, ids=str)
+@cases("scenario", WRONG)
 def test_what_one_refuses_the_other_refuses(scenario: dict[str, Any]) -> None:
     assert not VALIDATOR.is_valid(scenario)
     with pytest.raises(ScenarioRefused):

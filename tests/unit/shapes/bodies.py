@@ -11,13 +11,7 @@ from emulator.bank.errors import BankError
 DROPPED = object()
 
 _AMOUNT = {"amount": "100.00", "currency": "NOK"}
-_ADDRESS = {
-    "street": "Storgata",
-    "buildingNumber": "1B",
-    "postalCode": "0155",
-    "city": "Oslo",
-    "country": "NO",
-}
+_ADDRESS = {"street": "Storgata", "buildingNumber": "1B", "postalCode": "0155", "city": "Oslo", "country": "NO"}
 _DOMESTIC = {
     "instructedAmount": _AMOUNT,
     "creditorName": "Prøvebakeriet AS",

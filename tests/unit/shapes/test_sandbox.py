@@ -6,13 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
 from emulator.api.json_body import read_json
 from emulator.api.validate import validate
+from tests.cases import cases
 from tests.unit.shapes.bodies import DROPPED, changed, mistakes
 
 ACCOUNT = {
@@ -98,14 +98,14 @@ def test_a_refused_account_number_is_told_its_length():
     assert mistakes("sandbox:PostedCardAccount", card) == [("accountNumber", f'A BBAN{expectation}"{"1" * 31}".')]
 
 
-@pytest.mark.parametrize("kind", ["CACC", "SVGS", "LOAN", "TRAN", "TAXE", "Current", "Savings", "savings"])
+@cases("kind", ["CACC", "SVGS", "LOAN", "TRAN", "TAXE", "Current", "Savings", "savings"])
 def test_account_types_are_iso_codes_or_the_old_names(kind):
     assert paths("PostedAccount", changed(ACCOUNT, "cashAccountType", kind)) == []
     assert paths("PostedAccount", changed(ACCOUNT, "cashAccountType", kind + "X")) == ["cashAccountType"]
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"),
+@cases(
+    "sent, expected",
     [(b"100", 100), (b"-100.5", -100.5), (b"1e2", 100), (b'"100"', "100"), (b'"-0.50"', "-0.50"), (b"0", 0)],
 )
 def test_amounts_are_numbers_or_text_and_stay_what_they_were(sent, expected):
@@ -115,7 +115,7 @@ def test_amounts_are_numbers_or_text_and_stay_what_they_were(sent, expected):
     assert type(cleaned["amount"]) is type(expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     "sent",
     [
         *('"1.0.0"', '"1e2"', '"+1"', '""', '"ten"', "true", "null", "[]", "{}", '"٣"', '" 1"'),
@@ -204,8 +204,8 @@ def test_what_the_bank_shows_may_be_posted_back():
     assert {warning.path for warning in warnings} == {"[0].id", "[0]._links"}
 
 
-@pytest.mark.parametrize(
-    ("member", "good", "bad"),
+@cases(
+    "member, good, bad",
     [
         ("valueDate", "2026-03-02", "2026-02-30"),
         ("bookingDate", "", "02.03.2026"),
@@ -240,14 +240,12 @@ def test_an_agreement_has_engagements_with_roles():
     assert paths("PostedEngagement", {**engagement, "approvalLimit": -1}) == ["approvalLimit"]
 
 
-@pytest.mark.parametrize("mail", ["a@b.example", "open-banking+x@mail.tpp.example"])
+@cases("mail", ["a@b.example", "open-banking+x@mail.tpp.example"])
 def test_a_contact_address_is_an_e_mail_address(mail):
     assert clean("ContactInformation", {"email": mail}) == {"email": mail}
 
 
-@pytest.mark.parametrize(
-    "mail", ["", "a", "a@b", "@b.example", "a@b..example", "a b@c.example", "a@b.example\n", 5, None]
-)
+@cases("mail", ["", "a", "a@b", "@b.example", "a@b..example", "a b@c.example", "a@b.example\n", 5, None])
 def test_what_is_no_e_mail_address_is_refused(mail):
     assert set(paths("ContactInformation", {"email": mail})) == {"email"}
 

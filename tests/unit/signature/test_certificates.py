@@ -25,6 +25,7 @@ from emulator.ca.certificates import new_rsa_key
 from emulator.ca.qcstatements import psd2_statements
 from emulator.httpsig.keyid import compare_key_id
 from emulator.httpsig.signing import wrap
+from tests.cases import cases
 from tests.unit.signature.making import NOW, Making
 
 PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
@@ -100,8 +101,8 @@ def test_what_is_remembered_is_bounded() -> None:
     assert certificates._read.cache_info().currsize <= 256
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
+@cases(
+    "change, reason",
     [
         (lambda c: "x!", "it is not base64"),
         (lambda c: c.certificate_header[:-1], "its base64 is truncated or lacks its padding"),
@@ -147,8 +148,8 @@ def test_what_is_no_certificate_says_why(making: Making, change: Any, reason: st
     assert only.text.startswith(f"The certificate cannot be used: {reason}")
 
 
-@pytest.mark.parametrize(
-    ("key", "reason"),
+@cases(
+    "key, reason",
     [
         (ISSUER_KEY, "the certificate has an EC key; rsa-sha256 needs an RSA key of at least 2048 bits"),
         (ed25519.Ed25519PrivateKey.generate(),
@@ -165,8 +166,8 @@ def test_a_key_that_may_not_sign_is_refused(making: Making, key: Any, reason: st
     assert faults == [("BAD_REQUEST", "TPP-Signature-Certificate", f"The certificate cannot be used: {reason}.")]
 
 
-@pytest.mark.parametrize(
-    ("subject", "tpp_id", "name"),
+@cases(
+    "subject, tpp_id, name",
     [
         ([(NameOID.ORGANIZATION_NAME, "Firm"), (NameOID.ORGANIZATION_IDENTIFIER, "PSDNO-SBX-9"),
           (NameOID.COMMON_NAME, "Seal")],
@@ -199,7 +200,7 @@ def _element(tag: int, content: bytes) -> bytes:
     return bytes([tag, 0x80 | size]) + length.to_bytes(size, "big") + content
 
 
-@pytest.mark.parametrize("roles", [[], ["PISP"], ["AISP"], ["PISP", "AISP"]])
+@cases("roles", [[], ["PISP"], ["AISP"], ["PISP", "AISP"]])
 def test_roles_come_from_the_psd2_statement(roles: list[str]) -> None:
     assert psd2_statements(roles).oid == QC
     assert qcstatements.psd2_roles(psd2_statements(roles).value) == frozenset(roles)
@@ -207,7 +208,7 @@ def test_roles_come_from_the_psd2_statement(roles: list[str]) -> None:
     assert identity(certificate).roles == frozenset(roles)
 
 
-@pytest.mark.parametrize("size", [1, 100, 300, 70_000])
+@cases("size", [1, 100, 300, 70_000])
 def test_statements_of_any_size_may_stand_before_that_of_psd2(size: int) -> None:
     """As in a real certificate, with addresses of disclosure statements: lengths of one byte and of several."""
     statement = _element(0x30, bytes.fromhex("060604008e460105") + _element(0x04, b"x" * size))
@@ -218,7 +219,7 @@ def test_statements_of_any_size_may_stand_before_that_of_psd2(size: int) -> None
         qcstatements.psd2_roles(whole[:-1])
 
 
-@pytest.mark.parametrize(
+@cases(
     "statement",
     [
         "0606040081982702",  # the PSD2 statement without what it states
@@ -283,8 +284,8 @@ ALTERED = certificate_of(new_rsa_key(), [(NameOID.COMMON_NAME, "x")], psd2_state
 )
 
 
-@pytest.mark.parametrize(
-    ("flaw", "text"),
+@cases(
+    "flaw, text",
     [
         ("expired", "The certificate has expired: it was valid until 2026-03-01 07:00:00 UTC."),
         ("not-yet-valid", "The certificate is not valid yet: it is valid from 2026-04-01 07:00:00 UTC."),
@@ -295,7 +296,7 @@ def test_a_certificate_outside_its_dates_is_refused(authority: CertificateAuthor
     assert bad.faults() == [("BAD_REQUEST", "TPP-Signature-Certificate", text)]
 
 
-@pytest.mark.parametrize(("seconds", "good"), [(0, True), (1, False)])
+@cases("seconds, good", [(0, True), (1, False)])
 def test_a_certificate_is_valid_through_its_last_second(credentials: Credentials, seconds: int, good: bool) -> None:
     from emulator.httpsig.dates import format_date
 

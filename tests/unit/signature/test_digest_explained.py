@@ -8,12 +8,12 @@ import hashlib
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.signature.digest import explain_digest, other_bodies
 from emulator.httpsig.signing import digest_value
+from tests.cases import cases
 from tests.unit.signature.making import BODY, Making
 
 VALUE: Any = {"b": ["ø", {"a": "1.00"}], "a": None}
@@ -42,12 +42,9 @@ def test_what_only_begins_as_gzip_is_no_body_before_it_was_compressed(making: Ma
     assert "compressed" not in broken[0].text
 
 
-@pytest.mark.parametrize(
-    ("cut", "cause"),
-    [
-        ("", "it is URL-safe base64, use the alphabet with + and /"),
-        ("=", "it is URL-safe base64 without padding"),
-    ],
+@cases(
+    "cut, cause",
+    [("", "it is URL-safe base64, use the alphabet with + and /"), ("=", "it is URL-safe base64 without padding")],
 )
 def test_the_url_safe_alphabet_is_recognised(cut: str, cause: str) -> None:
     body = b"3"
@@ -56,8 +53,8 @@ def test_the_url_safe_alphabet_is_recognised(cut: str, cause: str) -> None:
     assert explain_digest("SHA-256", value.rstrip(cut), body).endswith(f": {cause}")
 
 
-@pytest.mark.parametrize(
-    ("sent", "hashed", "phrase"),
+@cases(
+    "sent, hashed, phrase",
     [
         (b"a\nb", b"a\r\nb", "the body with CRLF in place of newlines"),
         (b"a\r\nb", b"a\nb", "the body with newlines in place of CRLF"),
@@ -75,8 +72,8 @@ def test_other_bytes_are_recognised(sent: bytes, hashed: bytes, phrase: str) -> 
     assert explain_digest("SHA-256", value, sent).endswith(f": it was made over {phrase}")
 
 
-@pytest.mark.parametrize(
-    ("sent", "message_part"),
+@cases(
+    "sent, message_part",
     [
         (b"[object Object]", ', and the body is not JSON but "[object Object]"'),
         (b"instructedAmount=amount&creditorName=x", ', and the body is not JSON but "instructedAmount=amo"'),
@@ -103,7 +100,7 @@ def test_deep_and_large_bodies_are_not_written_anew() -> None:
         assert explain_digest("SHA-256", b64(bytes(32)), body).endswith("it is that of other bytes")
 
 
-@pytest.mark.parametrize("depth", [1, 30, 100, 900])
+@cases("depth", [1, 30, 100, 900])
 def test_what_is_written_of_a_nested_body_does_not_grow_with_its_depth(depth: int) -> None:
     body = b"[" * depth + b"1," * 5_000 + b"1" + b"]" * depth
     assert sum(len(other) for _, other in other_bodies(body)) < 1_000_000

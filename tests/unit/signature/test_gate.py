@@ -18,6 +18,7 @@ from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.signing import HASHES, digest_value
+from tests.cases import cases
 from tests.unit.signature.making import BODY, NOW, STANDING, TARGET, Making, encoded_word, same_verdict
 
 LENIENT = SignaturePolicy("lenient")
@@ -58,7 +59,7 @@ def test_no_digest_is_needed_where_the_operation_takes_no_body(making: Making) -
     assert making.but(digest=None, wanted=False).check().notes == ()
 
 
-@pytest.mark.parametrize("name", ["Signature", CERTIFICATE, "Date", "Digest", "X-Request-ID"])
+@cases("name", ["Signature", CERTIFICATE, "Date", "Digest", "X-Request-ID"])
 def test_a_signed_header_sent_twice_is_refused(making: Making, name: str) -> None:
     headers = making.sent()
     headers.append(next(pair for pair in headers if pair[0] == name))
@@ -72,8 +73,8 @@ def test_an_unsigned_header_may_be_sent_twice(making: Making) -> None:
     assert making.check([*making.sent(), ("x-accept-fix", "longer-names")])
 
 
-@pytest.mark.parametrize(
-    ("finish", "text"),
+@cases(
+    "finish, text",
     [
         (lambda h: h.replace(",algorithm", " algorithm"),
          "after the value of keyId a comma was expected, found ' algorithm=\"rsa-sha256\",header'."),
@@ -101,8 +102,8 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
     assert only.text.endswith(text)
 
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
+@cases(
+    "changes, text",
     [
         ({"algorithm": "SHA256withRSA"}, 'The algorithm "SHA256withRSA" is not accepted; use rsa-sha256.'),
         ({"listed": "x " * 3000}, "The headers parameter is longer than 4096 characters."),
@@ -120,17 +121,13 @@ def test_an_absent_header_that_is_listed_often_is_told_once(making: Making) -> N
     assert len(making.but(names=["date", *["absent"] * 1000]).faults()) <= 3
 
 
-@pytest.mark.parametrize("name", ["digest", "x-request-id", "psu-id", "tpp-redirect-uri", "psu-corporate-id"])
+@cases("name", ["digest", "x-request-id", "psu-id", "tpp-redirect-uri", "psu-corporate-id"])
 def test_every_candidate_that_is_sent_must_be_listed(making: Making, name: str) -> None:
     full = making.with_header("PSU-Corporate-ID", "0f8fad5b-d9cb-469f-a165-70867728950e")
     names = ["date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri"]
     assert full.but(names=names).check()
     (only,) = full.but(names=[staying for staying in names if staying != name]).faults()
-    assert only == (
-        "BAD_REQUEST",
-        "Signature",
-        f"The request has {name}, which the headers parameter does not list.",
-    )
+    assert only == ("BAD_REQUEST", "Signature", f"The request has {name}, which the headers parameter does not list.")
 
 
 def test_date_must_be_listed_when_it_is_not_alone(making: Making) -> None:
@@ -148,9 +145,7 @@ def test_no_headers_parameter_means_date_alone(making: Making) -> None:
     assert alone.check().signing_string == f"date: {format_date(NOW)}"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "side"), [(301, "ahead of"), (-301, "behind"), (86_400, "ahead of"), (-1800, "behind")]
-)
+@cases("seconds, side", [(301, "ahead of"), (-301, "behind"), (86_400, "ahead of"), (-1800, "behind")])
 def test_a_date_outside_the_skew_is_refused(making: Making, seconds: int, side: str) -> None:
     late = making.with_header("Date", format_date(NOW + timedelta(seconds=seconds)))
     text = (
@@ -159,15 +154,13 @@ def test_a_date_outside_the_skew_is_refused(making: Making, seconds: int, side: 
     assert late.faults() == [("BAD_REQUEST", "Date", text)]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "asked"), [(3600, True), (7140, True), (-50_400, True), (3661, False), (54_000, False)]
-)
+@cases("seconds, asked", [(3600, True), (7140, True), (-50_400, True), (3661, False), (54_000, False)])
 def test_a_date_that_is_off_by_whole_hours_may_be_a_local_time(making: Making, seconds: int, asked: bool) -> None:
     (only,) = making.with_header("Date", format_date(NOW + timedelta(seconds=seconds))).faults()
     assert only.text.endswith(" s are allowed (whole hours: a local time called GMT?).") is asked
 
 
-@pytest.mark.parametrize("seconds", [300, -300, 0])
+@cases("seconds", [300, -300, 0])
 def test_a_date_within_the_skew_is_accepted(making: Making, seconds: int) -> None:
     assert making.with_header("Date", format_date(NOW + timedelta(seconds=seconds))).check()
 
@@ -185,8 +178,8 @@ def test_the_skew_is_a_setting(making: Making) -> None:
     assert day.but(policy=SignaturePolicy(date_skew=86_400)).check()
 
 
-@pytest.mark.parametrize(
-    ("date", "note"),
+@cases(
+    "date, note",
     [
         ("Mon, 02 Mar 2026 09:00:00 +0100", "Date: a numeric zone in place of GMT"),
         ("Mon, 2 Mar 2026 08:00:00 GMT", "Date: the day has one digit, RFC 7231 requires two"),
@@ -198,8 +191,8 @@ def test_readable_dates_of_other_forms_are_noted(making: Making, date: str, note
     assert making.with_header("Date", date).check().notes == (note,)
 
 
-@pytest.mark.parametrize(
-    ("date", "reason"),
+@cases(
+    "date, reason",
     [
         ("2026-03-02T08:00:00Z", "it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`"),
         ("Tue, 02 Mar 2026 08:00:00 GMT", "that day is a Monday, not a Tuesday"),
@@ -221,7 +214,7 @@ def test_a_digest_is_checked_wherever_it_is_sent(making: Making) -> None:
     assert get.but(digest=digest_value(b"")).check()
 
 
-@pytest.mark.parametrize(
+@cases(
     "digest",
     [
         digest_value(BODY, "SHA-512"),
@@ -255,8 +248,8 @@ def test_sha_512_signatures_are_accepted(making: Making) -> None:
     )
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1"])
-@pytest.mark.parametrize("encoding", ["B", "Q"])
+@cases("charset", ["utf-8", "iso-8859-1"])
+@cases("encoding", ["B", "Q"])
 def test_letters_beyond_ascii_are_wrapped(special: Credentials, charset: str, encoding: str) -> None:
     wrapped = Making(special, finish=lambda header: encoded_word(header, charset=charset, encoding=encoding))
     assert wrapped.check().notes == ()
@@ -354,7 +347,7 @@ def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
     assert len(STANDING) == 6
 
 
-@pytest.mark.parametrize("length", [1, 511, 512, 600])
+@cases("length", [1, 511, 512, 600])
 def test_a_text_is_a_sentence_of_at_most_512_characters(length: int) -> None:
     text = fault("Date", "x" * length).text
     assert len(text) == min(length + 1, 512)

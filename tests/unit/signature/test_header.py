@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.httpsig.signing import HeaderUnreadable, SignatureHeader, header_text, parse, unwrap
+from tests.cases import cases
 from tests.unit.signature.making import encoded_word
 
 FULL = 'keyId="SN=1,CA=CN=a\\, b=c",algorithm="rsa-sha256",headers="date digest",signature="eA=="'
@@ -22,7 +23,7 @@ def test_the_documented_form_is_read() -> None:
     assert header_text(key_id=key_id, algorithm="rsa-sha256", names=["date", "digest"], signature="eA==") == FULL
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         'signature="eA==",headers="date digest",algorithm="rsa-sha256",keyId="SN=1,CA=CN=a\\, b=c"',
@@ -46,10 +47,7 @@ def test_an_escaped_quote_does_not_end_the_string_and_backslashes_stay() -> None
 def test_an_unknown_parameter_is_noted_quoted_or_not() -> None:
     read = parse('keyId="x",created=1,opaque="y"')
     assert (read.key_id, read.algorithm, read.headers, read.signature) == ("x", None, None, None)
-    assert read.notes == (
-        "Signature: unknown parameter created ignored",
-        "Signature: unknown parameter opaque ignored",
-    )
+    assert read.notes == ("Signature: unknown parameter created ignored", "Signature: unknown parameter opaque ignored")
 
 
 VALUE = st.text(st.characters(codec="utf-8", exclude_characters='"\\'), max_size=20)
@@ -62,7 +60,7 @@ def test_any_values_are_read_as_they_stand(a: str, b: str, c: str, d: str) -> No
     assert parse(text + ",") == parse(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         'keyId="a"algorithm="b",headers="c",signature="d"',
@@ -81,21 +79,14 @@ def test_no_text_breaks_the_reader(text: str) -> None:
         assert isinstance(parse(text), SignatureHeader)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ['keyId="' + "\\a" * 50_000, "a" * 100_000, "a=" * 50_000, 'a="b"' + " " * 100_000 + "x", '"' * 100_000],
-    ids=["escapes", "letters", "equals", "blanks", "quotes"],
-)
+@cases("text", ['keyId="' + "\\a" * 50_000, "a" * 100_000, "a=" * 50_000, 'a="b"' + " " * 100_000 + "x", '"' * 100_000])
 def test_long_nonsense_is_refused_without_delay(text: str) -> None:
     """Quadratic work on 100,000 characters would take minutes."""
     with pytest.raises(HeaderUnreadable):
         parse(text)
 
 
-@given(
-    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=80),
-    st.sampled_from("BQ"),
-)
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=80), st.sampled_from("BQ"))
 def test_wrapped_text_comes_back(text: str, encoding: str) -> None:
     assert unwrap(encoded_word(text, encoding=encoding)) == text
 
@@ -108,7 +99,7 @@ def test_wrapped_text_comes_back_from_iso_8859_1(text: str, encoding: str) -> No
     assert unwrap(encoded_word(text, charset="iso-8859-1", encoding=encoding)) == text
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1"])
+@cases("charset", ["utf-8", "iso-8859-1"])
 def test_several_encoded_words_as_pythons_email_writes_them_are_joined(charset: str) -> None:
     text = FULL.replace("CN=a", "CN=Bjørn") * 2
     folded = Header(text, charset, maxlinelen=75).encode().replace("\n", "")
@@ -116,8 +107,8 @@ def test_several_encoded_words_as_pythons_email_writes_them_are_joined(charset: 
     assert unwrap(folded) == text
 
 
-@pytest.mark.parametrize(
-    ("wrapped", "text"),
+@cases(
+    "wrapped, text",
     [
         ("=?UTF-8?b?w7g=?=", "ø"),
         ("=?utf-8?q?=C3=B8_x?=", "ø x"),

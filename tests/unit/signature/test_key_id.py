@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.httpsig.keyid import NameUnreadable, certificate_name, compare_key_id, key_id_for, read_name
+from tests.cases import cases
 from tests.unit.signature.making import NOW, Making
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -44,8 +45,8 @@ PLAIN = certificate(name("C=NO", "O=Issuer AS", "CN=Some CA"))
 FULL = certificate(name("C=NO", "L=Oslo", "O=Issuer AS", "ID=NTRNO-1", "OU=one", "OU=two", "ST=Viken", "CN=CA"))
 
 
-@pytest.mark.parametrize(
-    ("cert", "issuer", "notes"),
+@cases(
+    "cert, issuer, notes",
     [
         (PLAIN, "CN=Some CA,O=Issuer AS,C=NO", ()),
         (PLAIN, "cn=Some CA,o=Issuer AS,c=NO", ()),
@@ -88,8 +89,8 @@ def test_an_issuer_in_an_accepted_form(cert: x509.Certificate, issuer: str, note
     assert verdict.notes == notes
 
 
-@pytest.mark.parametrize(
-    ("cert", "issuer", "fault"),
+@cases(
+    "cert, issuer, fault",
     [
         (PLAIN, "CN=Other CA,O=Issuer AS,C=NO", "the issuer is not the certificate's"),
         (PLAIN, "O=Issuer AS,CN=Some CA,C=NO", "the parts of the issuer are in another order"),
@@ -125,7 +126,7 @@ def test_an_issuer_that_is_refused_says_why(cert: x509.Certificate, issuer: str,
     assert compare_key_id(f"SN=ABCDEF,CA={issuer}", cert).fault == fault
 
 
-@pytest.mark.parametrize("text", ["CN=tpp,O=A TPP,C=NO", "C=NO,O=A TPP,CN=tpp"])
+@cases("text", ["CN=tpp,O=A TPP,C=NO", "C=NO,O=A TPP,CN=tpp"])
 def test_the_subject_in_the_place_of_the_issuer_is_told(text: str) -> None:
     builder = x509.CertificateBuilder(
         name("C=NO", "CN=Some CA"), name("C=NO", "O=A TPP", "CN=tpp"), KEY.public_key(), 1
@@ -135,8 +136,8 @@ def test_the_subject_in_the_place_of_the_issuer_is_told(text: str) -> None:
     assert compare_key_id("SN=1,CA=CN=Some CA,C=NO", issued).fault is None
 
 
-@pytest.mark.parametrize(
-    ("ca", "serial", "fault"),
+@cases(
+    "ca, serial, fault",
     [
         (True, "2", "the certificate that is sent is the CA's own, not the TPP's"),
         (False, "2", "the serial number is not the certificate's"),
@@ -177,8 +178,8 @@ def test_a_percent_20_that_is_part_of_the_name_is_itself() -> None:
     assert compare_key_id("SN=ABCDEF,CA=CN=a b", odd, lenient=True).fault == "the issuer is not the certificate's"
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@cases(
+    "text, reason",
     [
         ('CN="a"', 'a double quote inside a value must be written \\"'),
         (r"CN=\ff", "its \\hex pairs are not UTF-8"),
@@ -195,7 +196,7 @@ def test_a_value_that_cannot_be_read_says_why(text: str, reason: str) -> None:
     assert str(refused.value) == reason
 
 
-@pytest.mark.parametrize("encoded", ["0c81806161", "130161", "140161", "160161", "1e020061", "1c0400000061"])
+@cases("encoded", ["0c81806161", "130161", "140161", "160161", "1e020061", "1c0400000061"])
 def test_every_kind_of_character_string_is_read_from_der(encoded: str) -> None:
     if encoded.startswith("0c81"):
         encoded = "0c8180" + "61" * 128
@@ -226,13 +227,13 @@ def test_a_very_long_expected_key_id_leaves_no_room_for_the_reason(making: Makin
     assert len(only.text) == 512
 
 
-@pytest.mark.parametrize("serial", ["ABCDEF", "0ABCDEF", "00000000ABCDEF"])
+@cases("serial", ["ABCDEF", "0ABCDEF", "00000000ABCDEF"])
 def test_leading_zeros_of_the_serial_do_not_matter(serial: str) -> None:
     assert compare_key_id(f"SN={serial},CA=CN=Some CA,O=Issuer AS,C=NO", PLAIN).notes == ()
 
 
-@pytest.mark.parametrize(
-    ("serial", "fault"),
+@cases(
+    "serial, fault",
     [
         ("abcdef", "the serial number is in lower case, it must be upper-case hexadecimal"),
         ("ABCDEf", "the serial number is in lower case, it must be upper-case hexadecimal"),
@@ -263,7 +264,7 @@ def test_a_serial_in_lower_case_is_for_the_lenient_profile() -> None:
     assert (verdict.fault, verdict.notes) == (None, ("keyId: the serial number is in lower case",))
 
 
-@pytest.mark.parametrize("key_id", ["", "x", "SN=ABCDEF", "CA=CN=x,SN=1", "SN=ABCDEF;CA=CN=x", "SN=ABCDEF,CN=x"])
+@cases("key_id", ["", "x", "SN=ABCDEF", "CA=CN=x,SN=1", "SN=ABCDEF;CA=CN=x", "SN=ABCDEF,CN=x"])
 def test_a_key_id_of_another_form_is_refused(key_id: str) -> None:
     assert compare_key_id(key_id, PLAIN).fault == "it is not of the form SN=<serial>,CA=<issuer>"
 
@@ -320,7 +321,7 @@ def test_no_text_breaks_the_comparison(text: str, lenient: bool) -> None:
         assert read_name(text, lists=True).rdns is not None
 
 
-@pytest.mark.parametrize("value", ["a" * 300_000, "\\," * 150_000], ids=["plain", "escaped"])
+@cases("value", ["a" * 100_000, "\\," * 50_000])
 def test_a_very_long_value_is_read_without_delay(value: str) -> None:
     """Quadratic work would take minutes."""
     (((_, read),),) = read_name(f"CN={value}").rdns

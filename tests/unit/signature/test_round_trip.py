@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.ca import CertificateAuthority
 from emulator.client import Identity, signed_headers
+from tests.cases import cases
 from tests.unit.signature.making import NOW, same_verdict
 
 AUTHORITY = CertificateAuthority(None, clock=lambda: NOW)
@@ -130,7 +131,7 @@ def test_no_request_with_a_real_signature_over_something_else_breaks_the_diagnos
     assert refused.value.diagnosis()["cause"]
 
 
-@pytest.mark.parametrize("repeats", [1, 1000])
+@cases("repeats", [1, 1000])
 def test_a_long_list_of_headers_is_read(repeats: int) -> None:
     sent = signed_headers("GET", "/", PLAIN, headers={f"x-{n}": "y" for n in range(repeats)}, now=NOW)
     assert gate("GET", "/", list(sent.items()), b"")

@@ -16,6 +16,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, 
 from emulator.api.signature.check import collect, inspect
 from emulator.api.signature.rules import Terms, verifies
 from emulator.httpsig.signing import parse
+from tests.cases import cases
 
 FOLDER = Path(__file__).parents[2] / "vectors"
 PEM = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
@@ -86,14 +87,14 @@ def test_every_vector_has_an_expected_outcome() -> None:
     assert {vector["name"] for vector in vectors()} == set(ACCEPTED) | set(REFUSED)
 
 
-@pytest.mark.parametrize("vector", [v for v in vectors() if v["name"] in ACCEPTED], ids=lambda v: v["name"])
+@cases("vector", [v for v in vectors() if v["name"] in ACCEPTED])
 def test_a_signature_of_another_program_is_accepted(vector: dict[str, Any]) -> None:
     outcome = verified(vector)
     assert outcome.notes == ACCEPTED[vector["name"]]
     assert outcome.signing_string == vector["signingString"]
 
 
-@pytest.mark.parametrize("vector", [v for v in vectors() if v["name"] in REFUSED], ids=lambda v: v["name"])
+@cases("vector", [v for v in vectors() if v["name"] in REFUSED])
 def test_a_signature_of_another_program_is_refused_with_the_reason(vector: dict[str, Any]) -> None:
     with pytest.raises(SignatureRefused) as refused:
         verified(vector)
@@ -106,7 +107,7 @@ def test_the_lenient_profile_takes_a_serial_in_lower_case() -> None:
     assert verified(vector, "lenient").notes == ("keyId: the serial number is in lower case",)
 
 
-@pytest.mark.parametrize("vector", [v for v in vectors() if v["name"] in ACCEPTED], ids=lambda v: v["name"])
+@cases("vector", [v for v in vectors() if v["name"] in ACCEPTED])
 def test_any_other_target_or_body_is_refused(vector: dict[str, Any]) -> None:
     changed = []
     if "(request-target)" in vector["signingString"]:
@@ -126,7 +127,7 @@ def draft10() -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("vector", draft10()["vectors"], ids=lambda v: v["name"])
+@cases("vector", draft10()["vectors"])
 def test_the_drafts_own_examples_give_its_signing_strings_and_verify(vector: dict[str, Any]) -> None:
     """Below the key policy: the draft's key has 1024 bits and no certificate."""
     draft = draft10()

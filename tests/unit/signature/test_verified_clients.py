@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
 from emulator.ca import CertificateAuthority
 from emulator.httpsig.signing import CANDIDATES
+from tests.cases import cases
 from tests.unit.signature.making import CLIENTS, NOW, Making
 
 LISTED = ("(request-target)", "date", "digest", "x-request-id", "tpp-redirect-uri")
@@ -72,7 +73,7 @@ def test_a_header_that_must_be_signed_is_missed_in_the_list_when_it_comes_later(
     assert "psu-id, which the headers parameter does not list" in refused(making.but(names=LISTED))
 
 
-@pytest.mark.parametrize("name", [name for name in CANDIDATES if name in LISTED and name not in ("date", "digest")])
+@cases("name", [name for name in CANDIDATES if name in LISTED and name not in ("date", "digest")])
 def test_a_listed_header_is_missed_when_it_is_left_out_later(making: Making, name: str) -> None:
     as_served(making)
     headers = tuple(pair for pair in making.headers if pair[0].lower() != name)
