@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from openapi_spec_validator import validate
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from emulator import manual
 from emulator.api import shapes
@@ -25,7 +25,7 @@ from emulator.bank.errors import BankError
 from emulator.ca import CertificateAuthority
 from emulator.control.openapi import document as control_document
 from tests.api.desk import BASE, DeskClient, messages
-from tests.api.test_answer_shapes import fault
+from tests.api.shapes import check_document, fault
 from tests.docs.answers import ANSWERS, recorded, written
 
 SIGNATURE = ("Date", "Digest", "TPP-Signature-Certificate", "Signature")
@@ -155,7 +155,7 @@ def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
 def test_the_published_document_is_valid_and_names_each_operation_once(signed: str) -> None:
     shown = published(signed=signed)
     if signed == "by-client":  # the other says less: no headers of signatures
-        validate(shown)
+        check_document(shown)
     ids = [operation["operationId"] for operation in operations(shown)]
     assert len(ids) == len(set(ids))
     assert {operation.get("x-operation", operation["operationId"]) for operation in operations(shown)} == {
@@ -163,6 +163,12 @@ def test_the_published_document_is_valid_and_names_each_operation_once(signed: s
     }
     assert all(operation.get("requestBody", {"required": True})["required"] for operation in operations(shown))
     assert "license" not in shown["info"]
+
+
+@pytest.mark.long
+def test_the_validator_of_openapi_takes_all_documents() -> None:
+    for shown in (document(), published(), published(signed="by-proxy"), control_document(BASE)):
+        OpenAPIV31SpecValidator(shown).validate()
 
 
 def test_each_payment_product_has_a_path_and_a_body_of_its_own(for_generators: dict[str, Any]) -> None:
