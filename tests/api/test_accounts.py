@@ -236,24 +236,19 @@ def test_transactions_stand_between_the_dates(kari: DeskClient) -> None:
     assert body["transactions"]["pending"] == []
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "days"),
-    [
+def test_what_is_pending_stands_between_the_dates_by_the_date_it_shows(kari: DeskClient) -> None:
+    for first, last, days in (
         ("2026-03-02", "2026-03-02", []),
         ("2026-03-02", "2026-03-03", ["2026-03-03"]),
         ("2026-03-03", "2026-03-05", ["2026-03-04", "2026-03-03"]),
         ("2026-03-04", "2026-03-05", ["2026-03-04"]),
         ("2026-03-05", "2026-03-05", []),
-    ],
-)
-def test_what_is_pending_stands_between_the_dates_by_the_date_it_shows(
-    kari: DeskClient, first: str, last: str, days: list[str]
-) -> None:
-    path = f"accounts/{account_id(kari)}/transactions"
-    body = listed(kari, f"/v1/{path}?bookingStatus=pending&dateFrom={first}&dateTo={last}")
-    assert [entry["valueDate"] for entry in body["transactions"]["pending"]] == days
-    answer = kari.get(f"/v1/sandbox/{path}?fromDate={first}&toDate={last}").json()
-    assert [entry["valueDate"] for entry in answer if not entry["bookingDate"]] == days
+    ):
+        path = f"accounts/{account_id(kari)}/transactions"
+        body = listed(kari, f"/v1/{path}?bookingStatus=pending&dateFrom={first}&dateTo={last}")
+        assert [entry["valueDate"] for entry in body["transactions"]["pending"]] == days, first
+        answer = kari.get(f"/v1/sandbox/{path}?fromDate={first}&toDate={last}").json()
+        assert [entry["valueDate"] for entry in answer if not entry["bookingDate"]] == days, first
 
 
 def test_a_query_that_cannot_be_is_refused(kari: DeskClient) -> None:

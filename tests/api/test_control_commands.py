@@ -164,20 +164,15 @@ def test_latest_is_named_on_a_terminal_so_that_nobody_approves_another_sca(
     assert f"customer {KARI}" in err
 
 
-@pytest.mark.parametrize(
-    "target, url, base, name",
-    [
+def test_an_sca_is_named_by_its_address_which_also_names_its_bank() -> None:
+    for target, url, base, name in (
         ("token", None, "http://127.0.0.1:8080", "token"),
         ("https://bank.example:8443/sca/token", None, "https://bank.example:8443", "token"),
         ("https://bank.example/banks/a/sca/token/", None, "https://bank.example/banks/a", "token"),
         ("http://bank:8080/banks/a/sca/token", "http://127.0.0.1:9", "http://127.0.0.1:9/banks/a", "token"),
         ("http://bank:8080/banks/a/sca/token?x=1", "http://h/banks/a", "http://h/banks/a", "token"),
-    ],
-)
-def test_an_sca_is_named_by_its_address_which_also_names_its_bank(
-    target: str, url: str | None, base: str, name: str
-) -> None:
-    assert sca.sca_place(target, url) == (base, name)
+    ):
+        assert sca.sca_place(target, url) == (base, name), target
 
 
 def test_events_are_followed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -708,17 +703,18 @@ def test_a_refusal_by_another_program_is_told(run: Run, answering: Callable[[int
         assert run("clock", "show") == (2, "", "bank-emulator: the bank answered 500\n"), messages
 
 
-@pytest.mark.parametrize(
-    "command", ["tpp list --state", "request GET / --state state --tpp", "scenario show", "scenario check"]
-)
-def test_a_name_that_no_file_can_have_is_told(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_a_name_that_no_file_can_have_is_told(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "state" / "tpps").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    status, out, err = run(*command.split(), "x" * 300)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.endswith("File name too long\n")
+    for command in (
+        "tpp list --state",
+        "request GET / --state state --tpp",
+        "scenario show",
+        "scenario check",
+    ):
+        status, out, err = run(*command.split(), "x" * 300)
+        assert (status, out, err.count("\n")) == (2, "", 1), command
+        assert err.endswith("File name too long\n"), command
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b""])
@@ -743,19 +739,14 @@ def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.Monkey
     assert "closed the connection" in run("clock", "show")[2]
 
 
-@pytest.mark.parametrize(
-    "words, incomplete, expected",
-    [
+def test_a_shell_completes_values(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, incomplete, expected in (
         (["scenario", "apply"], "slow-b", "slow-bank"),
         (["reset", "--scenario"], "lost-a", "lost-answer"),
         (["tpp", "new", "shop", "--flaw"], "exp", "expired"),
         (["settings"], "straks_l", "straks_limit="),
         (["request", "--tpp"], "de", "demo"),
-    ],
-)
-def test_a_shell_completes_values(
-    state: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], incomplete: str, expected: str
-) -> None:
-    monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
-    completion = ShellComplete(main.group, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE")
-    assert [item.value for item in completion.get_completions(words, incomplete)] == [expected]
+    ):
+        monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
+        completion = ShellComplete(main.group, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE")
+        assert [item.value for item in completion.get_completions(words, incomplete)] == [expected], words

@@ -729,22 +729,19 @@ def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
     assert traffic.desk.do("POST", "/scenario", applied)["rules"] == 1
 
 
-@pytest.mark.parametrize(
-    "body, path, message",
-    [
+def test_a_parameter_with_a_mistake_is_refused(desk: ControlDesk) -> None:
+    for body, path, message in (
         ({"name": "lost-answer", "parameters": {"creditr": "x"}}, "parameters.creditr", "did you mean creditor?"),
         ({"name": "consent-expired", "parameters": {"x": "y"}}, "parameters.x", "The scenario has no parameters."),
         ({"name": "lost-answer", "parameters": []}, "parameters", "Expected a mapping, found an empty list."),
         ({"name": "lost-answer", "parameters": {"creditor": None}}, "parameters.creditor", "Expected a value"),
         ({"name": "bank-down", "parameters": {"outage": "soon"}}, "rules[0].times.for", "Expected a duration"),
         ({"name": "lost-answer", "parameters": {"creditor": []}}, "parameters.creditor.default", "Expected one value"),
-    ],
-)
-def test_a_parameter_with_a_mistake_is_refused(desk: ControlDesk, body: Any, path: str, message: str) -> None:
-    refused = desk.ask("POST", "/scenario", body)
-    assert (refused.status, ("FORMAT_ERROR", path) in refused.errors()) == (400, True)
-    assert message in refused.texts()
-    assert desk.get("/rules")["rules"] == []
+    ):
+        refused = desk.ask("POST", "/scenario", body)
+        assert (refused.status, ("FORMAT_ERROR", path) in refused.errors()) == (400, True), body
+        assert message in refused.texts(), body
+        assert desk.get("/rules")["rules"] == [], body
 
 
 def test_what_the_list_says_of_a_scenario_is_what_applying_it_does(desk: ControlDesk) -> None:

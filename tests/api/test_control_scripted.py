@@ -204,28 +204,31 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("request_of", CONTEXTS)
-@pytest.mark.parametrize("answered", [True, False])
-def test_a_rule_and_a_count_find_the_same_context(
-    desk: ControlDesk, tpp: DeskClient, request_of: str, answered: bool
-) -> None:
-    method, path, headers, context = CONTEXTS[request_of]
-    if context == "CORPORATE":
-        tpp.log_in("21909220006", context="CORPORATE")
-    else:
-        tpp.log_in(KARI)
-    tpp.psu_context = None
-    headers = {"PSU-Context": None, **headers}
-    then = {"answer": {"status": 418}} if answered else {"delay": "1s"}
-    for name in ("PRIVATE", "CORPORATE"):
-        desk.do("POST", "/rules", {"name": name, "when": {"context": name}, "then": then})
-    tpp.request(method, path, headers=headers, **({"json": PAYMENT} if method == "POST" else {}))
-    matched = {rule["name"]: rule["matched"] for rule in desk.get("/rules")["counts"]}
-    counted = {
-        name: desk.do("POST", "/requests/count", {"match": {"context": name}})["count"]
-        for name in ("PRIVATE", "CORPORATE")
-    }
-    assert matched == counted == {name: int(name == context) for name in matched}
+def test_a_rule_and_a_count_find_the_same_context(desk: ControlDesk, tpp: DeskClient) -> None:
+    for answered in (
+        True,
+        False,
+    ):
+        for request_of in CONTEXTS:
+            method, path, headers, context = CONTEXTS[request_of]
+            desk.do("DELETE", "/rules")
+            desk.do("DELETE", "/requests")
+            if context == "CORPORATE":
+                tpp.log_in("21909220006", context="CORPORATE")
+            else:
+                tpp.log_in(KARI)
+            tpp.psu_context = None
+            headers = {"PSU-Context": None, **headers}
+            then = {"answer": {"status": 418}} if answered else {"delay": "1s"}
+            for name in ("PRIVATE", "CORPORATE"):
+                desk.do("POST", "/rules", {"name": name, "when": {"context": name}, "then": then})
+            tpp.request(method, path, headers=headers, **({"json": PAYMENT} if method == "POST" else {}))
+            matched = {rule["name"]: rule["matched"] for rule in desk.get("/rules")["counts"]}
+            counted = {
+                name: desk.do("POST", "/requests/count", {"match": {"context": name}})["count"]
+                for name in ("PRIVATE", "CORPORATE")
+            }
+            assert matched == counted == {name: int(name == context) for name in matched}, (request_of, answered)
 
 
 def test_a_list_and_a_count_of_requests_go_by_one_rule(desk: ControlDesk, kari: DeskClient) -> None:
@@ -732,9 +735,9 @@ def test_the_right_name_of_an_operation_is_guessed(desk: ControlDesk) -> None:
             assert f"did you mean {meant}?" in refused.texts(), misspelt
 
 
-@pytest.mark.parametrize(
-    "account",
-    [
+def test_a_rule_knows_an_account_by_each_of_its_numbers(desk: ControlDesk, kari: DeskClient) -> None:
+    mine, other = kari.get("/v1/accounts").json()["accounts"]
+    for account in (
         "{resourceId}",
         "{iban}",
         "{bban}",
@@ -743,15 +746,14 @@ def test_the_right_name_of_an_operation_is_guessed(desk: ControlDesk) -> None:
         "9990.10.00014",
         "no85 9990 1000 01*",
         {"in": ["x", "9990.10.00014"]},
-    ],
-)
-def test_a_rule_knows_an_account_by_each_of_its_numbers(desk: ControlDesk, kari: DeskClient, account: Any) -> None:
-    mine, other = kari.get("/v1/accounts").json()["accounts"]
-    account = account.format(**mine) if isinstance(account, str) else account
-    desk.do("POST", "/rules", {"when": {"account": account}, **DOWN})
-    assert kari.get(f"/v1/accounts/{mine['resourceId']}").status == 503
-    assert kari.get(f"/v1/accounts/{other['resourceId']}").status == 200
-    assert desk.do("POST", "/requests/count", {"match": {"account": account}})["count"] == 1
+    ):
+        desk.do("DELETE", "/rules")
+        desk.do("DELETE", "/requests")
+        account = account.format(**mine) if isinstance(account, str) else account
+        desk.do("POST", "/rules", {"when": {"account": account}, **DOWN})
+        assert kari.get(f"/v1/accounts/{mine['resourceId']}").status == 503, account
+        assert kari.get(f"/v1/accounts/{other['resourceId']}").status == 200, account
+        assert desk.do("POST", "/requests/count", {"match": {"account": account}})["count"] == 1, account
 
 
 @pytest.mark.parametrize("member", ["resourceId", "maskedPan"])

@@ -495,12 +495,17 @@ def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient) -> None:
         assert message["text"].endswith("the result must be UTF-8.") == ("%" in path), path
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "POST"])
-def test_an_unknown_product_is_404_whatever_the_method(tpp: DeskClient, method: str) -> None:
-    answer = tpp.request(method, "/v1/payments/sepa-credit-transfer")
-    assert answer.status == 404
-    if method != "HEAD":  # has no body over a connection
-        assert messages(answer) == [("PRODUCT_UNKNOWN", "payment-product")]
-        assert "did you mean sepa-credit-transfers?" in answer.json()["tppMessages"][0]["text"]
-    if method != "POST":
-        assert tpp.request(method, "/v1/payments/sepa-credit-transfers").status == 405
+def test_an_unknown_product_is_404_whatever_the_method(tpp: DeskClient) -> None:
+    for method in (
+        "GET",
+        "HEAD",
+        "DELETE",
+        "POST",
+    ):
+        answer = tpp.request(method, "/v1/payments/sepa-credit-transfer")
+        assert answer.status == 404, method
+        if method != "HEAD":  # has no body over a connection
+            assert messages(answer) == [("PRODUCT_UNKNOWN", "payment-product")], method
+            assert "did you mean sepa-credit-transfers?" in answer.json()["tppMessages"][0]["text"], method
+        if method != "POST":
+            assert tpp.request(method, "/v1/payments/sepa-credit-transfers").status == 405, method
