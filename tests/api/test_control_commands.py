@@ -293,10 +293,7 @@ NAMING = (
 
 def test_what_is_no_name_is_wrong_use_and_changes_nothing(run: Run) -> None:
     run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')
-    for name, message in (
-        ("", "must not be empty"),
-        ("bl\udce5", "must be UTF-8"),
-    ):
+    for name, message in (("", "must not be empty"), ("bl\udce5", "must be UTF-8")):
         for command in NAMING:
             status, out, err = run(*command.split(), name)
             assert (status, out, err.count("\n")) == (2, "", 1), (command, name)
@@ -706,12 +703,7 @@ def test_a_refusal_by_another_program_is_told(run: Run, answering: Callable[[int
 def test_a_name_that_no_file_can_have_is_told(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "state" / "tpps").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    for command in (
-        "tpp list --state",
-        "request GET / --state state --tpp",
-        "scenario show",
-        "scenario check",
-    ):
+    for command in ("tpp list --state", "request GET / --state state --tpp", "scenario show", "scenario check"):
         status, out, err = run(*command.split(), "x" * 300)
         assert (status, out, err.count("\n")) == (2, "", 1), command
         assert err.endswith("File name too long\n"), command

@@ -249,12 +249,7 @@ def test_a_payment_that_a_rule_made_up_is_named_only_by_text(desk: Desk) -> None
 
 def test_an_answer_without_a_body_has_none_that_could_be_malformed(desk: Desk) -> None:
     """No 204 can carry one: a story and the log would show what no client ever sees."""
-    for form in (
-        "truncated",
-        "not-json",
-        "wrong-type",
-        "empty",
-    ):
+    for form in ("truncated", "not-json", "wrong-type", "empty"):
         desk.control.do("DELETE", "/rules")
         payment_id = json.loads(desk.pay().body)["paymentId"]
         desk.rule({"malformed": form})

@@ -133,10 +133,7 @@ def test_what_is_no_json_is_refused(desk: ControlDesk) -> None:
 
 
 def test_text_that_cannot_be_kept_is_refused(desk: ControlDesk) -> None:
-    for body in (
-        {"tpp": "\ud800", "nationalId": "14888520059"},
-        {"a": [{"\udfff": 1}]},
-    ):
+    for body in ({"tpp": "\ud800", "nationalId": "14888520059"}, {"a": [{"\udfff": 1}]}):
         for path in ("/sessions", "/settings", "/rules"):
             refused = desk.ask("PUT" if path == "/settings" else "POST", path, body)
             assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", None)]), body
@@ -144,11 +141,7 @@ def test_text_that_cannot_be_kept_is_refused(desk: ControlDesk) -> None:
 
 
 def test_a_number_that_no_document_holds_is_refused_with_its_place(desk: ControlDesk) -> None:
-    for number in (
-        "18446744073709551616",
-        "-9223372036854775809",
-        "1e400",
-    ):
+    for number in ("18446744073709551616", "-9223372036854775809", "1e400"):
         for path, body, at in (
             ("/rules", '{"then": {"answer": {"json": {"n": [%s]}}}}', "then.answer.json.n[0]"),
             ("/rules", '{"when": {"operation": %s}, "then": {"delay": "1s"}}', "when.operation"),
@@ -255,13 +248,7 @@ def test_every_body_is_marked_and_every_answer_has_a_schema(desk: ControlDesk) -
 
 
 def test_an_empty_body_counts_as_an_empty_object(desk: ControlDesk) -> None:
-    for path in (
-        "/reset",
-        "/clock/advance",
-        "/rules",
-        "/scenario",
-        "/requests/count",
-    ):
+    for path in ("/reset", "/clock/advance", "/rules", "/scenario", "/requests/count"):
         empty, spelt = desk.raw("POST", path), desk.raw("POST", path, JSON, body=b"{}")
         assert (empty.status, empty.body) == (spelt.status, spelt.body), path
 

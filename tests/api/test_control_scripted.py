@@ -205,10 +205,7 @@ CONTEXTS = {
 
 
 def test_a_rule_and_a_count_find_the_same_context(desk: ControlDesk, tpp: DeskClient) -> None:
-    for answered in (
-        True,
-        False,
-    ):
+    for answered in (True, False):
         for request_of in CONTEXTS:
             method, path, headers, context = CONTEXTS[request_of]
             desk.do("DELETE", "/rules")
@@ -460,14 +457,7 @@ def test_a_scenario_that_is_not_ready_is_told_where_it_was_named(desk: ControlDe
 
 
 def test_what_is_no_scenario_is_refused(desk: ControlDesk) -> None:
-    for body in (
-        {"name": "nothing"},
-        {"name": 5},
-        {"name": "../x"},
-        {},
-        {"scenario": "X"},
-        [],
-    ):
+    for body in ({"name": "nothing"}, {"name": 5}, {"name": "../x"}, {}, {"scenario": "X"}, []):
         assert desk.ask("POST", "/scenario", body).status == 400, body
 
 
@@ -722,10 +712,7 @@ def test_a_product_has_its_own_name_of_an_operation_as_in_the_openapi_document(
 
 
 def test_the_right_name_of_an_operation_is_guessed(desk: ControlDesk) -> None:
-    for misspelt, meant in (
-        ("createPaymnt", "createPayment"),
-        ("createPaymentSepaCreditTransfer", SEPA_ONLY),
-    ):
+    for misspelt, meant in (("createPaymnt", "createPayment"), ("createPaymentSepaCreditTransfer", SEPA_ONLY)):
         for refused in (
             desk.ask("POST", "/rules", {"when": {"operation": misspelt}, **DOWN}),
             desk.ask("POST", "/requests/count", {"match": {"operation": misspelt}}),
@@ -864,16 +851,7 @@ def test_a_code_that_the_bank_does_not_have_is_taken_with_a_warning(desk: Contro
 
 
 def test_other_words_are_no_codes(desk: ControlDesk) -> None:
-    for code in (
-        "AB",
-        "lower",
-        "WITH-DASH",
-        "_FIRST",
-        "A" * 65,
-        "",
-        None,
-        5,
-    ):
+    for code in ("AB", "lower", "WITH-DASH", "_FIRST", "A" * 65, "", None, 5):
         refused = desk.ask("POST", "/rules", {"then": {"answer": {"status": 400, "code": code}}})
         assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", "then.answer.code")]), code
 

@@ -295,10 +295,7 @@ def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_account
             ("PSU_CREDENTIALS_INVALID", "PSU-Corporate-ID"),
         ),
     ):
-        for path in (
-            "/v1/consents",
-            "/v1/bank-offered-consents",
-        ):
+        for path in ("/v1/consents", "/v1/bank-offered-consents"):
             tpp.log_in(SIRI)
             refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
             assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [message]), (
@@ -315,11 +312,7 @@ def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_account
 
 
 def test_context_and_agreement_at_odds_are_told_with_the_other_headers(tpp: DeskClient) -> None:
-    for path in (
-        "/v1/accounts/x/balances",
-        "/v1/accounts?withBalance=x",
-        "/v1/consents",
-    ):
+    for path in ("/v1/accounts/x/balances", "/v1/accounts?withBalance=x", "/v1/consents"):
         for context, agreement, code in (
             ("CORPORATE", None, "HTTP_HEADER_REQUIRED"),
             ("PRIVATE", UNKNOWN, "FORMAT_ERROR"),
@@ -496,12 +489,7 @@ def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient) -> None:
 
 
 def test_an_unknown_product_is_404_whatever_the_method(tpp: DeskClient) -> None:
-    for method in (
-        "GET",
-        "HEAD",
-        "DELETE",
-        "POST",
-    ):
+    for method in ("GET", "HEAD", "DELETE", "POST"):
         answer = tpp.request(method, "/v1/payments/sepa-credit-transfer")
         assert answer.status == 404, method
         if method != "HEAD":  # has no body over a connection
