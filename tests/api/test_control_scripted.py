@@ -449,11 +449,11 @@ def test_a_scenario_that_is_not_ready_is_told_where_it_was_named(desk: ControlDe
         ("PUT", "/banks/new", {"scenario": 5}, "scenario"),
     ):
         answer = desk.ask(method, path, body)
-        assert (answer.status, answer.errors()) == (400, [("FORMAT_ERROR", message)]), method
+        assert (answer.status, answer.errors()) == (400, [("FORMAT_ERROR", message)]), body
         assert answer.texts() in (
             "There is no scenario 'slow-bnk'; did you mean slow-bank?",
             "Expected text, found the number 5; write it in quotes.",
-        ), method
+        ), body
 
 
 def test_what_is_no_scenario_is_refused(desk: ControlDesk) -> None:

@@ -298,17 +298,11 @@ def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_account
         for path in ("/v1/consents", "/v1/bank-offered-consents"):
             tpp.log_in(SIRI)
             refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
-            assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [message]), (
-                path,
-                headers,
-            )
-            assert (refused.sca_redirect is not None) == (read.sca_redirect is not None) == (status == 401), (
-                path,
-                headers,
-            )
-            assert tpp.post(path).status == 201, (path, headers)
+            assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [message]), headers
+            assert (refused.sca_redirect is not None) == (read.sca_redirect is not None) == (status == 401), headers
+            assert tpp.post(path).status == 201, headers
             if headers.get("PSU-Context") != "PRIVATE":
-                assert tpp.post(path, headers={**headers, "PSU-ID": None}).status == 201, (path, headers)
+                assert tpp.post(path, headers={**headers, "PSU-ID": None}).status == 201, headers
 
 
 def test_context_and_agreement_at_odds_are_told_with_the_other_headers(tpp: DeskClient) -> None:
