@@ -169,18 +169,15 @@ def test_a_transaction_list_goes_ninety_days_back_newest_first(kari: DeskClient)
     assert all("bookingDate" not in entry for entry in pending)
 
 
-@pytest.mark.parametrize(
-    ("status", "shelves"),
-    [
+def test_booking_status_says_which_lists_come(kari: DeskClient) -> None:
+    for status, shelves in (
         ("booked", ["booked"]),
         ("pending", ["pending"]),
         ("both", ["booked", "pending"]),
         ("all", ["booked", "pending"]),
-    ],
-)
-def test_booking_status_says_which_lists_come(kari: DeskClient, status: str, shelves: list[str]) -> None:
-    body = listed(kari, f"/v1/accounts/{account_id(kari)}/transactions?bookingStatus={status}")
-    assert [name for name in body["transactions"] if name != "_links"] == shelves
+    ):
+        body = listed(kari, f"/v1/accounts/{account_id(kari)}/transactions?bookingStatus={status}")
+        assert [name for name in body["transactions"] if name != "_links"] == shelves, status
 
 
 def test_links_lead_through_pages_that_partition_the_list_and_back(kari: DeskClient) -> None:
@@ -239,29 +236,23 @@ def test_transactions_stand_between_the_dates(kari: DeskClient) -> None:
     assert body["transactions"]["pending"] == []
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "days"),
-    [
+def test_what_is_pending_stands_between_the_dates_by_the_date_it_shows(kari: DeskClient) -> None:
+    for first, last, days in (
         ("2026-03-02", "2026-03-02", []),
         ("2026-03-02", "2026-03-03", ["2026-03-03"]),
         ("2026-03-03", "2026-03-05", ["2026-03-04", "2026-03-03"]),
         ("2026-03-04", "2026-03-05", ["2026-03-04"]),
         ("2026-03-05", "2026-03-05", []),
-    ],
-)
-def test_what_is_pending_stands_between_the_dates_by_the_date_it_shows(
-    kari: DeskClient, first: str, last: str, days: list[str]
-) -> None:
-    path = f"accounts/{account_id(kari)}/transactions"
-    body = listed(kari, f"/v1/{path}?bookingStatus=pending&dateFrom={first}&dateTo={last}")
-    assert [entry["valueDate"] for entry in body["transactions"]["pending"]] == days
-    answer = kari.get(f"/v1/sandbox/{path}?fromDate={first}&toDate={last}").json()
-    assert [entry["valueDate"] for entry in answer if not entry["bookingDate"]] == days
+    ):
+        path = f"accounts/{account_id(kari)}/transactions"
+        body = listed(kari, f"/v1/{path}?bookingStatus=pending&dateFrom={first}&dateTo={last}")
+        assert [entry["valueDate"] for entry in body["transactions"]["pending"]] == days, first
+        answer = kari.get(f"/v1/sandbox/{path}?fromDate={first}&toDate={last}").json()
+        assert [entry["valueDate"] for entry in answer if not entry["bookingDate"]] == days, first
 
 
-@pytest.mark.parametrize(
-    ("query", "wrong"),
-    [
+def test_a_query_that_cannot_be_is_refused(kari: DeskClient) -> None:
+    for query, wrong in (
         ("limit=0", ["limit"]),
         ("limit=501", ["limit"]),
         ("limit=1e2&offset=-1", ["offset", "limit"]),
@@ -270,12 +261,10 @@ def test_what_is_pending_stands_between_the_dates_by_the_date_it_shows(
         ("dateFrom=2026-02-02&dateTo=2026-02-01", ["dateFrom"]),
         ("limit=0&dateFrom=2026-02-02&dateTo=2026-02-01", ["dateFrom", "limit"]),
         ("limit=1&limit=1", ["limit"]),
-    ],
-)
-def test_a_query_that_cannot_be_is_refused(kari: DeskClient, query: str, wrong: list[str]) -> None:
-    answer = kari.get(f"/v1/accounts/{account_id(kari)}/transactions?{query}")
-    assert answer.status == 400
-    assert messages(answer) == [("FORMAT_ERROR", path) for path in wrong]
+    ):
+        answer = kari.get(f"/v1/accounts/{account_id(kari)}/transactions?{query}")
+        assert answer.status == 400, query
+        assert messages(answer) == [("FORMAT_ERROR", path) for path in wrong], query
 
 
 @pytest.mark.parametrize("asked", ["dateTo=2025-01-31", "dateFrom=2025-01-01&dateTo=2025-01-31"])

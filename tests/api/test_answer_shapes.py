@@ -296,13 +296,13 @@ EVERY_MEMBER = {
 }
 
 
-@pytest.mark.parametrize("case", EVERY_MEMBER)
-def test_a_payment_shows_every_member_of_its_initiation(tpp: DeskClient, case: str) -> None:
-    path, body = EVERY_MEMBER[case]
-    tpp.log_in(KARI)
-    created = ok(tpp.post(path, json=body), 201)
-    details = ok(tpp.get(f"{path}/{created['paymentId']}"))
-    assert details | body == details
+def test_a_payment_shows_every_member_of_its_initiation(tpp: DeskClient) -> None:
+    for case in EVERY_MEMBER:
+        path, body = EVERY_MEMBER[case]
+        tpp.log_in(KARI)
+        created = ok(tpp.post(path, json=body), 201)
+        details = ok(tpp.get(f"{path}/{created['paymentId']}"))
+        assert details | body == details, case
 
 
 def test_transactions_of_the_sandbox_show_every_member_that_was_posted(tpp: DeskClient) -> None:

@@ -251,7 +251,7 @@ def test_a_bank_whose_fsync_fails_is_not_made_anew(power: BankApplication, disk:
 
 @pytest.mark.parametrize(
     ("call", "spared", "replaced"),
-    [("write", 0, False), ("rename", 0, False), ("sync_directory", 2, False), ("write", 0, True), ("sync", 0, True)],
+    [("rename", 0, False), ("sync_directory", 2, False), ("write", 0, True), ("sync", 0, True)],
 )
 def test_the_tpp_of_a_bank_that_is_not_made_is_not_issued(
     tmp_path: Path, disk: Watched, call: str, spared: int, replaced: bool

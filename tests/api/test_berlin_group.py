@@ -172,9 +172,9 @@ def further() -> set[str]:
 READ = {name.lower() for name in (*MATRIX, *NOTIFICATION_HEADERS)}
 
 
-@pytest.mark.parametrize("name", [name for name in HEADERS.split() if name.lower() not in READ])
-def test_the_manual_names_each_header_that_the_bank_ignores(name: str) -> None:
-    assert f"`{name}`" in manual.pages()[PAGE].text
+def test_the_manual_names_each_header_that_the_bank_ignores() -> None:
+    for name in [name for name in HEADERS.split() if name.lower() not in READ]:
+        assert f"`{name}`" in manual.pages()[PAGE].text, name
 
 
 def test_the_manual_names_each_difference() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -167,20 +167,15 @@ def test_latest_is_named_on_a_terminal_so_that_nobody_approves_another_sca(
     assert f"customer {KARI}" in err
 
 
-@pytest.mark.parametrize(
-    "target, url, base, name",
-    [
+def test_an_sca_is_named_by_its_address_which_also_names_its_bank() -> None:
+    for target, url, base, name in (
         ("token", None, "http://127.0.0.1:8080", "token"),
         ("https://bank.example:8443/sca/token", None, "https://bank.example:8443", "token"),
         ("https://bank.example/banks/a/sca/token/", None, "https://bank.example/banks/a", "token"),
         ("http://bank:8080/banks/a/sca/token", "http://127.0.0.1:9", "http://127.0.0.1:9/banks/a", "token"),
         ("http://bank:8080/banks/a/sca/token?x=1", "http://h/banks/a", "http://h/banks/a", "token"),
-    ],
-)
-def test_an_sca_is_named_by_its_address_which_also_names_its_bank(
-    target: str, url: str | None, base: str, name: str
-) -> None:
-    assert sca.sca_place(target, url) == (base, name)
+    ):
+        assert sca.sca_place(target, url) == (base, name), target
 
 
 def test_events_are_followed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,16 +294,14 @@ NAMING = (
 )
 
 
-@pytest.mark.parametrize("command", NAMING)
-@pytest.mark.parametrize(
-    "name, message", [("", "must not be empty"), ("bl\udce5", "must be UTF-8")], ids=["empty", "latin-1"]
-)
-def test_what_is_no_name_is_wrong_use_and_changes_nothing(run: Run, command: str, name: str, message: str) -> None:
+def test_what_is_no_name_is_wrong_use_and_changes_nothing(run: Run) -> None:
     run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')
-    status, out, err = run(*command.split(), name)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert message in err
-    assert "slow" in run("rules", "list")[1]
+    for name, message in (("", "must not be empty"), ("bl\udce5", "must be UTF-8")):
+        for command in NAMING:
+            status, out, err = run(*command.split(), name)
+            assert (status, out, err.count("\n")) == (2, "", 1), (command, name)
+            assert message in err, (command, name)
+            assert "slow" in run("rules", "list")[1], (command, name)
 
 
 def test_a_bank_that_is_not_there_is_one_line_and_2(run: Run) -> None:
@@ -317,25 +310,23 @@ def test_a_bank_that_is_not_there_is_one_line_and_2(run: Run) -> None:
     assert "http://127.0.0.1:9 does not answer" in err
 
 
-@pytest.mark.parametrize(
-    ("command", "url"),
-    [
+def test_an_address_that_is_none_is_told_with_where_it_was_given(
+    run: Run, monkeypatch: pytest.MonkeyPatch, state: Path
+) -> None:
+    monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
+    for command, url in (
         *(("clock show", url) for url in ("nonsense", "http://[::1", "http://127.0.0.1:abc", "http://", "ftp://[::1]")),
         ("request GET /v1/accounts", "nonsense"),
         ("scenario play slow-bank --here", "nonsense"),
         ("proxy", "nonsense"),
-    ],
-)
-def test_an_address_that_is_none_is_told_with_where_it_was_given(
-    run: Run, monkeypatch: pytest.MonkeyPatch, state: Path, command: str, url: str
-) -> None:
-    monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
-    message = f"{url.rstrip('/')} is not the address of a bank, such as http://127.0.0.1:8080\n"
-    assert run(*command.split(), "--url", url) == (2, "", f"bank-emulator: --url: {message}")
-    monkeypatch.setenv("BANK_EMULATOR_URL", url)
-    assert run(*command.split()) == (2, "", f"bank-emulator: BANK_EMULATOR_URL: {message}")
-    if command == "proxy":
-        assert run("proxy", "--to", url) == (2, "", f"bank-emulator: --to: {message}")
+    ):
+        message = f"{url.rstrip('/')} is not the address of a bank, such as http://127.0.0.1:8080\n"
+        assert run(*command.split(), "--url", url) == (2, "", f"bank-emulator: --url: {message}"), (command, url)
+        monkeypatch.setenv("BANK_EMULATOR_URL", url)
+        assert run(*command.split()) == (2, "", f"bank-emulator: BANK_EMULATOR_URL: {message}"), (command, url)
+        if command == "proxy":
+            assert run("proxy", "--to", url) == (2, "", f"bank-emulator: --to: {message}")
+        monkeypatch.delenv("BANK_EMULATOR_URL")
 
 
 def test_a_scenario_is_shown_whatever_the_address_of_the_bank(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,9 +502,12 @@ def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
     assert "slow-bank: " in out
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
+def test_an_address_that_cannot_be_asked_is_one_line_and_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANK_EMULATOR_STATE", str(tmp_path))
+    CertificateAuthority(tmp_path, clock=real_now).demo()
+    for arguments, message in (
         (["clock", "show", "--url", "http://localhost:99999"], "http://localhost:99999 is not the address of a bank"),
         (["requests", "tail", "--url", "http://[x"], "http://[x is not the address of a bank"),
         (["clock", "show", "--url", "http://a..b"], "--url: http://a..b is not the address of a bank"),
@@ -524,22 +518,12 @@ def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
         (["request", "GET", "/v1/a b", "--url", "http://127.0.0.1:1"], "an address is ASCII"),
         (["request", "GET", "/v1/ø", "--url", "http://127.0.0.1:1"], "an address is ASCII"),
         (["proxy", "--to", "http://localhost:99999"], "http://localhost:99999 is not the address of a bank"),
-    ],
-)
-def test_an_address_that_cannot_be_asked_is_one_line_and_2(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("BANK_EMULATOR_STATE", str(tmp_path))
-    CertificateAuthority(tmp_path, clock=real_now).demo()
-    assert main.run(arguments) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err
-    assert "--debug" not in err
+    ):
+        assert main.run(arguments) == 2, arguments
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1), arguments
+        assert message in err, arguments
+        assert "--debug" not in err, arguments
 
 
 def test_a_scenario_without_a_story_is_said_to_have_none(run: Run, tmp_path: Path) -> None:
@@ -605,9 +589,8 @@ def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
     assert len(json.loads(run("payments", "list", "--output", "json")[1])) == 0  # slow-bank has reset it
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
+def test_wrong_use_is_one_line_and_2(run: Run) -> None:
+    for arguments, message in (
         (["scenario", "play"], "name a scenario or a file, or use --all"),
         (["scenario", "play", "slow-bnk"], "did you mean slow-bank?"),
         (["scenario", "play", "none.yaml"], "There is no such file"),
@@ -617,32 +600,26 @@ def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
         (["sca", "approve", "/"], "/ names no SCA"),
         (["notifications", "--target", "\udce5"], "a value is not UTF-8"),
         (["serve", "--seed", "9" * 19], "--seed takes a whole number of at most 18 digits"),
-    ],
-)
-def test_wrong_use_is_one_line_and_2(run: Run, arguments: list[str], message: str) -> None:
-    status, _, err = run(*arguments)
-    assert (status, err.count("\n")) == (2, 1)
-    assert message in err
+    ):
+        status, _, err = run(*arguments)
+        assert (status, err.count("\n")) == (2, 1), arguments
+        assert message in err, arguments
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_json_that_nobody_reads_is_one_line_and_2(run: Run) -> None:
+    for text in (
         *("[" * 50_000, "[" * 800 + "]" * 800, '{"a":' * 900 + "1" + "}" * 900, "9" * 5000),
         *("NaN", "[-Infinity]", "1e999", '{"name": "\\ud800"}', '{"name": "\udce5"}', "\udce5", "\x00", ""),
-    ],
-    ids=lambda text: ascii(text[:20]),
-)
-def test_json_that_nobody_reads_is_one_line_and_2(run: Run, text: str) -> None:
-    for command in (
-        ("rules", "add", text),
-        ("requests", "count", text),
-        ("settings", f"progression={text}"),
-        ("scenario", "apply", "amended-when-booked", "--set", f"percent={text}"),
     ):
-        status, out, err = run(*command)
-        assert (status, out, err.count("\n")) == (2, "", 1), command[0]
-        assert "--debug" not in err
+        for command in (
+            ("rules", "add", text),
+            ("requests", "count", text),
+            ("settings", f"progression={text}"),
+            ("scenario", "apply", "amended-when-booked", "--set", f"percent={text}"),
+        ):
+            status, out, err = run(*command)
+            assert (status, out, err.count("\n")) == (2, "", 1), command[0]
+            assert "--debug" not in err, ascii(text[:20])
 
 
 @pytest.mark.parametrize(
@@ -681,64 +658,58 @@ NOUNS = (
 )
 
 
-@pytest.mark.parametrize("noun", NOUNS)
-def test_every_command_has_help_with_an_example(run: Run, noun: str) -> None:
-    command = main.group.commands[noun]
-    inner = getattr(command, "commands", {})
-    for name in inner or [""]:
-        arguments = [noun, name, "--help"] if name else [noun, "--help"]
-        status, out, _ = run(*arguments)
-        assert status == 0
-        assert "Example: bank-emulator" in " ".join(out.split())
+def test_every_command_has_help_with_an_example(run: Run) -> None:
+    for noun in NOUNS:
+        command = main.group.commands[noun]
+        inner = getattr(command, "commands", {})
+        for name in inner or [""]:
+            arguments = [noun, name, "--help"] if name else [noun, "--help"]
+            status, out, _ = run(*arguments)
+            assert status == 0, noun
+            assert "Example: bank-emulator" in " ".join(out.split()), noun
 
 
-@pytest.mark.parametrize(
-    "status, body",
-    [
-        (200, b"<html>"),
-        (200, b"[]"),
-        (200, b""),
-        (200, b"{}"),
-        (200, b"[" * 100_000),
-        (302, b""),
-        (404, b"<html>"),
-        (502, b'"x"'),
-    ],
-)
-def test_another_program_at_the_address_is_no_bank(
-    run: Run, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes
-) -> None:
-    class Other:
-        def control(self, *_: Any) -> ReceivedAnswer:
-            return ReceivedAnswer(status, body=body)
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, bytes], None]:
+    """Puts a program at the address of the bank that answers alike whatever it is asked."""
 
-    monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
+    def put(status: int, body: bytes) -> None:
+        program = Mock(**{"control.return_value": ReceivedAnswer(status, body=body)})
+        monkeypatch.setattr(transports, "Running", lambda *_, **__: program)
+
+    return put
+
+
+def test_another_program_at_the_address_is_no_bank(run: Run, answering: Callable[[int, bytes], None]) -> None:
     message = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
-    for command in ("clock show", "reset", "payments list", "requests tail --no-follow", "explain --request latest"):
-        assert run(*command.split()) == (2, "", message)
+    for status, body in (
+        *((200, body) for body in (b"<html>", b"[]", b"", b"{}", b"[" * 100_000)),
+        *((302, b""), (404, b"<html>"), (502, b'"x"')),
+    ):
+        answering(status, body)
+        for command in (
+            "clock show",
+            "reset",
+            "payments list",
+            "requests tail --no-follow",
+            "explain --request latest",
+        ):
+            assert run(*command.split()) == (2, "", message), (status, body[:9], command)
 
 
-@pytest.mark.parametrize("messages", [5, [5], [{}], [{"text": 5}]])
-def test_a_refusal_by_another_program_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, messages: Any) -> None:
-    class Other:
-        def control(self, *_: Any) -> ReceivedAnswer:
-            return ReceivedAnswer(500, body=json.dumps({"tppMessages": messages}).encode())
-
-    monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
-    assert run("clock", "show") == (2, "", "bank-emulator: the bank answered 500\n")
+def test_a_refusal_by_another_program_is_told(run: Run, answering: Callable[[int, bytes], None]) -> None:
+    for messages in (5, [5], [{}], [{"text": 5}]):
+        answering(500, json.dumps({"tppMessages": messages}).encode())
+        assert run("clock", "show") == (2, "", "bank-emulator: the bank answered 500\n"), messages
 
 
-@pytest.mark.parametrize(
-    "command", ["tpp list --state", "request GET / --state state --tpp", "scenario show", "scenario check"]
-)
-def test_a_name_that_no_file_can_have_is_told(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_a_name_that_no_file_can_have_is_told(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "state" / "tpps").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    status, out, err = run(*command.split(), "x" * 300)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.endswith("File name too long\n")
+    for command in ("tpp list --state", "request GET / --state state --tpp", "scenario show", "scenario check"):
+        status, out, err = run(*command.split(), "x" * 300)
+        assert (status, out, err.count("\n")) == (2, "", 1), command
+        assert err.endswith("File name too long\n"), command
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b""])
@@ -763,19 +734,14 @@ def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.Monkey
     assert "closed the connection" in run("clock", "show")[2]
 
 
-@pytest.mark.parametrize(
-    "words, incomplete, expected",
-    [
+def test_a_shell_completes_values(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, incomplete, expected in (
         (["scenario", "apply"], "slow-b", "slow-bank"),
         (["reset", "--scenario"], "lost-a", "lost-answer"),
         (["tpp", "new", "shop", "--flaw"], "exp", "expired"),
         (["settings"], "straks_l", "straks_limit="),
         (["request", "--tpp"], "de", "demo"),
-    ],
-)
-def test_a_shell_completes_values(
-    state: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], incomplete: str, expected: str
-) -> None:
-    monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
-    completion = ShellComplete(main.group, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE")
-    assert [item.value for item in completion.get_completions(words, incomplete)] == [expected]
+    ):
+        monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
+        completion = ShellComplete(main.group, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE")
+        assert [item.value for item in completion.get_completions(words, incomplete)] == [expected], words

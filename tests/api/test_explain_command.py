@@ -41,16 +41,16 @@ HOLDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("case", HOLDS)
-def test_a_signature_that_the_bank_has_accepted_holds(run: Run, tpp: DeskClient, tmp_path: Path, case: str) -> None:
-    method, path, options = HOLDS[case]
-    tpp.request(method, path, **options)
-    status, out, err = run("explain", "--request", "latest")
-    assert (status, err) == (0, "")
-    assert out.startswith(f"The signature is valid. TPP {tpp.tpp_id}, roles AISP, PISP.\n")
-    saved = tmp_path / "entry.json"
-    saved.write_text(run("requests", "show", "latest", "--output", "json")[1])
-    assert run("explain", str(saved)) == (status, out, err)
+def test_a_signature_that_the_bank_has_accepted_holds(run: Run, tpp: DeskClient, tmp_path: Path) -> None:
+    for case in HOLDS:
+        method, path, options = HOLDS[case]
+        tpp.request(method, path, **options)
+        status, out, err = run("explain", "--request", "latest")
+        assert (status, err) == (0, ""), case
+        assert out.startswith(f"The signature is valid. TPP {tpp.tpp_id}, roles AISP, PISP.\n"), case
+        saved = tmp_path / "entry.json"
+        saved.write_text(run("requests", "show", "latest", "--output", "json")[1])
+        assert run("explain", str(saved)) == (status, out, err), case
 
 
 @pytest.mark.parametrize("ago", [{"seconds": 1000}, {"seconds": -1000}, {"days": 2000}])

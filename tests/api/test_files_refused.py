@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -67,20 +67,21 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("method, target, body", CHANGES)
 def test_a_folder_that_may_not_be_changed_is_503(
-    application: BankApplication, tmp_path: Path, caplog: pytest.LogCaptureFixture, method: str, target: str, body: Any
+    application: BankApplication, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = files(tmp_path)
     caplog.set_level(logging.ERROR)
-    with pytest.MonkeyPatch.context() as patch:
-        refuse(patch, "open", "mkdir", "rename", "replace", "unlink", "rmdir", "link", error=errno.EACCES)
-        status, refusal = asked(application, method, target, body)
-    assert (status, [message["code"] for message in refusal["tppMessages"]]) == (503, ["SYSTEM_ERROR"])
-    [logged] = caplog.records
-    assert logged.exc_info is None
-    assert files(tmp_path) == before
-    assert asked(application, method, target, body)[0] < 300
+    for method, target, body in CHANGES:
+        before = files(tmp_path)
+        caplog.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            refuse(patch, "open", "mkdir", "rename", "replace", "unlink", "rmdir", "link", error=errno.EACCES)
+            status, refusal = asked(application, method, target, body)
+        assert (status, [message["code"] for message in refusal["tppMessages"]]) == (503, ["SYSTEM_ERROR"]), target
+        [logged] = caplog.records
+        assert logged.exc_info is None, target
+        assert files(tmp_path) == before, target
+        assert asked(application, method, target, body)[0] < 300, target
 
 
 def test_a_bank_whose_folder_may_not_be_used_is_503(
@@ -95,25 +96,24 @@ def test_a_bank_whose_folder_may_not_be_used_is_503(
     assert asked(application, "GET", "/_emulator/banks")[0] == 503
 
 
-@pytest.mark.parametrize("body", [TPP, {"name": "zed", "replace": True}])
 @pytest.mark.parametrize("call", ["fsync", "rename"])
 def test_of_a_tpp_that_did_not_fit_on_the_disk_nothing_is_left(
-    application: BankApplication, tmp_path: Path, call: str, body: Any
+    application: BankApplication, tmp_path: Path, call: str
 ) -> None:
-    before = files(tmp_path)
-    certificate = (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        refuse(patch, call, error=errno.ENOSPC)
-        assert asked(application, "POST", "/_emulator/tpps", body)[0] == 503
-    assert files(tmp_path) == before
-    assert (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes() == certificate
-    assert asked(application, "POST", "/_emulator/tpps", body)[0] == 201
+    for body in (TPP, {"name": "zed", "replace": True}):
+        before = files(tmp_path)
+        certificate = (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes()
+        with pytest.MonkeyPatch.context() as patch:
+            refuse(patch, call, error=errno.ENOSPC)
+            assert asked(application, "POST", "/_emulator/tpps", body)[0] == 503, body
+        assert files(tmp_path) == before, body
+        assert (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes() == certificate, body
+        assert asked(application, "POST", "/_emulator/tpps", body)[0] == 201, body
 
 
-@pytest.mark.parametrize("method, target, body", [change for change in CHANGES if "banks" not in change[1]])
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_with_power_names_that_cannot_be_synced_are_503(
-    application: BankApplication, tmp_path: Path, durability: str, method: str, target: str, body: Any
+    application: BankApplication, tmp_path: Path, durability: Literal["process", "power"]
 ) -> None:
     application.close()
     again = assemble(ServeSettings(state=tmp_path, durability=durability))
@@ -124,11 +124,13 @@ def test_with_power_names_that_cannot_be_synced_are_503(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         fsync(file)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", failing)
-        assert (asked(again, method, target, body)[0] == 503) is (durability == "power")
-    if durability == "power":
-        assert asked(again, method, target, body)[0] < 300
+    for method, target, body in CHANGES:
+        if "banks" not in target:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(os, "fsync", failing)
+                assert (asked(again, method, target, body)[0] == 503) is (durability == "power"), target
+            if durability == "power":
+                assert asked(again, method, target, body)[0] < 300, target
     again.close()
 
 

@@ -112,9 +112,8 @@ def test_a_401_adds_one_open_sca_and_nothing_else(service: BankService, tpp: Des
     assert after == before
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "options"),
-    [
+def test_a_refusal_leaves_the_documents_as_they_were(service: BankService, tpp: DeskClient) -> None:
+    for method, path, options in (
         ("GET", "/v1/accounts/nothing", {}),
         ("POST", SEPA, {"json": {}}),
         ("POST", SEPA, {"json": {**BODY, "debtorAccount": {"iban": "NO4299901100019", "currency": "NOK"}}}),
@@ -123,17 +122,13 @@ def test_a_401_adds_one_open_sca_and_nothing_else(service: BankService, tpp: Des
         ("DELETE", f"{SEPA}/nothing", {}),
         ("POST", "/v1/sandbox/customers", {"json": {"customerNumber": "1"}}),
         ("DELETE", "/v1/sandbox/customers/nothing", {}),
-    ],
-)
-def test_a_refusal_leaves_the_documents_as_they_were(
-    service: BankService, tpp: DeskClient, method: str, path: str, options: dict[str, Any]
-) -> None:
-    tpp.log_in(KARI)
-    before = documents(service.bank)
-    answer = tpp.request(method, path, **options)
-    assert 400 <= answer.status < 500
-    assert answer.status != 401
-    assert documents(service.bank) == before
+    ):
+        tpp.log_in(KARI)
+        before = documents(service.bank)
+        answer = tpp.request(method, path, **options)
+        assert 400 <= answer.status < 500, path
+        assert answer.status != 401, path
+        assert documents(service.bank) == before, path
 
 
 def test_the_x_request_id_comes_back_even_from_refusals(tpp: DeskClient) -> None:
@@ -288,10 +283,9 @@ def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect
     assert tpp.get("/v1/accounts").status == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
-@pytest.mark.parametrize(
-    ("headers", "status", "message"),
-    [
+def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_accounts(tpp: DeskClient) -> None:
+    """A corporate user without PSU-Corporate-ID, and with an agreement that is not this customer's."""
+    for headers, status, message in (
         ({"PSU-Corporate-ID": None}, 400, ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")),
         ({"PSU-Corporate-ID": None, "PSU-Context": None}, 400, ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")),
         ({"PSU-Context": "PRIVATE"}, 400, ("FORMAT_ERROR", "PSU-Corporate-ID")),
@@ -300,35 +294,29 @@ def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect
             401,
             ("PSU_CREDENTIALS_INVALID", "PSU-Corporate-ID"),
         ),
-    ],
-)
-def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_accounts(
-    tpp: DeskClient, path: str, headers: dict[str, str | None], status: int, message: tuple[str, str]
-) -> None:
-    """A corporate user without PSU-Corporate-ID, and with an agreement that is not this customer's."""
-    tpp.log_in(SIRI)
-    refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
-    assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [message])
-    assert (refused.sca_redirect is not None) == (read.sca_redirect is not None) == (status == 401)
-    assert tpp.post(path).status == 201
-    if headers.get("PSU-Context") != "PRIVATE":
-        assert tpp.post(path, headers={**headers, "PSU-ID": None}).status == 201
+    ):
+        for path in ("/v1/consents", "/v1/bank-offered-consents"):
+            tpp.log_in(SIRI)
+            refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
+            assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [message]), headers
+            assert (refused.sca_redirect is not None) == (read.sca_redirect is not None) == (status == 401), headers
+            assert tpp.post(path).status == 201, headers
+            if headers.get("PSU-Context") != "PRIVATE":
+                assert tpp.post(path, headers={**headers, "PSU-ID": None}).status == 201, headers
 
 
-@pytest.mark.parametrize(
-    ("context", "agreement", "code"),
-    [("CORPORATE", None, "HTTP_HEADER_REQUIRED"), ("PRIVATE", UNKNOWN, "FORMAT_ERROR")],
-)
-@pytest.mark.parametrize("path", ["/v1/accounts/x/balances", "/v1/accounts?withBalance=x", "/v1/consents"])
-def test_context_and_agreement_at_odds_are_told_with_the_other_headers(
-    tpp: DeskClient, path: str, context: str, agreement: str | None, code: str
-) -> None:
-    tpp.log_in(SIRI)
-    acting = {"PSU-Context": context, "PSU-Corporate-ID": agreement}
-    method = "POST" if path == "/v1/consents" else "GET"
-    refused = tpp.request(method, path, headers={**acting, "x-accept-fix": None})
-    missing = [("HTTP_HEADER_REQUIRED", "x-accept-fix"), (code, "PSU-Corporate-ID")]
-    assert (refused.status, messages(refused)) == (400, missing)
+def test_context_and_agreement_at_odds_are_told_with_the_other_headers(tpp: DeskClient) -> None:
+    for path in ("/v1/accounts/x/balances", "/v1/accounts?withBalance=x", "/v1/consents"):
+        for context, agreement, code in (
+            ("CORPORATE", None, "HTTP_HEADER_REQUIRED"),
+            ("PRIVATE", UNKNOWN, "FORMAT_ERROR"),
+        ):
+            tpp.log_in(SIRI)
+            acting = {"PSU-Context": context, "PSU-Corporate-ID": agreement}
+            method = "POST" if path == "/v1/consents" else "GET"
+            refused = tpp.request(method, path, headers={**acting, "x-accept-fix": None})
+            missing = [("HTTP_HEADER_REQUIRED", "x-accept-fix"), (code, "PSU-Corporate-ID")]
+            assert (refused.status, messages(refused)) == (400, missing), (path, context)
 
 
 def test_the_agreements_are_listed_in_any_context(tpp: DeskClient) -> None:
@@ -469,9 +457,8 @@ def test_a_request_through_a_proxy_is_signed_over_the_public_address(
     assert service.handle(replace(arrived, base="https://bank.example")).status == 400
 
 
-@pytest.mark.parametrize(
-    ("path", "meant"),
-    [
+def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient) -> None:
+    for path, meant in (
         ("//v1/accounts", "/v1/accounts"),
         ("/v1//accounts", "/v1/accounts"),
         ("/v1/accounts/", "/v1/accounts"),
@@ -487,22 +474,20 @@ def test_a_request_through_a_proxy_is_signed_over_the_public_address(
         ("/" + "v1/" * 90 + "accounts", None),
         ("/v1/accounts/%ff%00", None),
         ("/v1/account/%f", None),
-    ],
-)
-def test_a_near_miss_of_an_address_gets_a_hint(tpp: DeskClient, path: str, meant: str | None) -> None:
-    answer = tpp.get(path)
-    [message] = answer.json()["tppMessages"]
-    assert (answer.status, message["code"]) == (404, "NOT_FOUND")
-    assert message["text"].partition("; did you mean ")[2] == (f"{meant}?" if meant else "")
-    assert message["text"].endswith("the result must be UTF-8.") == ("%" in path)
+    ):
+        answer = tpp.get(path)
+        [message] = answer.json()["tppMessages"]
+        assert (answer.status, message["code"]) == (404, "NOT_FOUND"), path
+        assert message["text"].partition("; did you mean ")[2] == (f"{meant}?" if meant else ""), path
+        assert message["text"].endswith("the result must be UTF-8.") == ("%" in path), path
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "POST"])
-def test_an_unknown_product_is_404_whatever_the_method(tpp: DeskClient, method: str) -> None:
-    answer = tpp.request(method, "/v1/payments/sepa-credit-transfer")
-    assert answer.status == 404
-    if method != "HEAD":  # has no body over a connection
-        assert messages(answer) == [("PRODUCT_UNKNOWN", "payment-product")]
-        assert "did you mean sepa-credit-transfers?" in answer.json()["tppMessages"][0]["text"]
-    if method != "POST":
-        assert tpp.request(method, "/v1/payments/sepa-credit-transfers").status == 405
+def test_an_unknown_product_is_404_whatever_the_method(tpp: DeskClient) -> None:
+    for method in ("GET", "HEAD", "DELETE", "POST"):
+        answer = tpp.request(method, "/v1/payments/sepa-credit-transfer")
+        assert answer.status == 404, method
+        if method != "HEAD":  # has no body over a connection
+            assert messages(answer) == [("PRODUCT_UNKNOWN", "payment-product")], method
+            assert "did you mean sepa-credit-transfers?" in answer.json()["tppMessages"][0]["text"], method
+        if method != "POST":
+            assert tpp.request(method, "/v1/payments/sepa-credit-transfers").status == 405, method

@@ -39,16 +39,21 @@ def asked(client: DeskClient, *payments: str) -> TppResponse:
     return client.post(BASKETS, json={"paymentIds": list(payments)})
 
 
-@pytest.mark.parametrize("product_group", SERVICES)
-@pytest.mark.parametrize("state", ["RCVD", "authorised", "in a basket", "deleted"])
-@pytest.mark.parametrize("who", [KARI, EVEN])
+@pytest.mark.parametrize(
+    ("product_group", "state", "who"),
+    [
+        *((group, "RCVD", KARI) for group in SERVICES),
+        *(("payments", state, KARI) for state in ("authorised", "in a basket", "deleted")),
+        ("payments", "RCVD", EVEN),
+    ],
+)
 def test_another_tpps_payment_in_a_basket_is_an_unknown_one(
     service: BankService, tpp: DeskClient, stranger: DeskClient, product_group: str, state: str, who: str
 ) -> None:
     theirs = created(tpp.log_in(KARI), product_group)
     if state == "authorised":
         approve(service, theirs)
-    elif state == "in a basket" and product_group == "payments":
+    elif state == "in a basket":
         assert asked(tpp, theirs).status == 201
     elif state == "deleted":
         assert tpp.delete(f"/v1/{product_group}/{SERVICES[product_group]}/{theirs}").status == 204

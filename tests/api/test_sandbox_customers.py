@@ -90,12 +90,12 @@ def test_a_customer_number_is_nobody_elses(tpp: DeskClient) -> None:
     assert (taken.status, messages(taken)) == (409, [("CONFLICT", "customerNumber")])
 
 
-@pytest.mark.parametrize("number", ["1234567", "123456789012", "1234567a", "١٢٣٤٥٦٧٨", ""])
-def test_a_customer_number_has_8_to_11_digits(tpp: DeskClient, service: BankService, number: str) -> None:
-    before = service.bank.documents.dump()
-    refused = tpp.post(CUSTOMERS, json=_body(number))
-    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "customerNumber")])
-    assert service.bank.documents.dump() == before
+def test_a_customer_number_has_8_to_11_digits(tpp: DeskClient, service: BankService) -> None:
+    for number in ("1234567", "123456789012", "1234567a", "١٢٣٤٥٦٧٨", ""):
+        before = service.bank.documents.dump()
+        refused = tpp.post(CUSTOMERS, json=_body(number))
+        assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "customerNumber")]), number
+        assert service.bank.documents.dump() == before, number
 
 
 def test_accounts_and_agreements_come_along_when_asked_for(tpp: DeskClient) -> None:
@@ -410,10 +410,10 @@ def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: Des
     assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "ACTC"
 
 
-@pytest.mark.parametrize("signatures", [0, 3, True, "2", 1.5, None])
-def test_one_signature_or_two_are_needed(tpp: DeskClient, signatures: object) -> None:
-    refused = tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "signatures": signatures})
-    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "signatures")])
+def test_one_signature_or_two_are_needed(tpp: DeskClient) -> None:
+    for signatures in (0, 3, True, "2", 1.5, None):
+        refused = tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "signatures": signatures})
+        assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "signatures")]), signatures
 
 
 def test_a_firm_whose_number_stands_for_a_person_is_listed_among_the_people(

@@ -22,7 +22,7 @@ from tests.known_state import EVEN, KARI
 from tests.unit.payments.world import domestic
 
 PAY = "/v1/payments/norwegian-domestic-credit-transfers"
-ORDERS = 60
+ORDERS = 40
 PATIENCE = 6
 
 
@@ -136,7 +136,7 @@ def test_some_pending_transactions_are_booked_under_another_id(shop: Shop) -> No
 def test_every_kind_of_bad_day_comes_and_is_shown_as_what_it_is(shop: Shop, desk: ControlDesk) -> None:
     mine = {"name": "mine", "when": {"operation": "getAccounts"}, "then": {"delay": "1s"}}
     desk.do("POST", "/rules", mine)
-    for order in range(5 * ORDERS):
+    for order in range(300):
         shop.carefully("POST", PAY, json=body(order))
     listed = desk.get("/rules")
     assert listed["rules"] == [mine, *WEATHER["rough"]]
@@ -183,7 +183,7 @@ def test_rules_that_are_posted_as_they_were_read_leave_the_weather_to_its_settin
 
 
 def test_sandbox_data_has_good_days_always(shop: Shop) -> None:
-    for number in range(5 * ORDERS):
+    for number in range(ORDERS):
         answer = shop.attempt(
             "POST",
             "/v1/sandbox/customers",
@@ -198,12 +198,12 @@ def test_the_same_seed_brings_the_same_weather(authority: CertificateAuthority) 
         service.bank.change_settings({"weather": "rough"})
         shop = Shop(service, authority)
         shop.log_in(EVEN)
-        for number in range(100):
+        for number in range(ORDERS):
             try:
                 shop.attempt("GET", "/v1/accounts", request_id=f"read-{number}")
             except Lost:
                 continue
-        return [(entry.rules, entry.response.delivery) for entry in service.log.entries(limit=100) if entry.response]
+        return [(entry.rules, entry.response.delivery) for entry in service.log.entries(limit=ORDERS) if entry.response]
 
     assert days() == days()
 

@@ -105,11 +105,14 @@ class Plan:
     def wait(self, seconds: float) -> None:
         left, step = seconds, STEP
         while left > 0:
-            step = min(step, left)
+            # Only a customer who is at the bank does anything while the TPP waits.
+            at_the_bank = set(self.control("GET", "/conformance/opened")["opened"]) - self.customer._done
+            step = min(step, left) if at_the_bank else left
             left -= step
             self._advance(step)
             step *= 2
-            self.customer.play()
+            if at_the_bank:
+                self.customer.play()
             self.notify()
 
     def _advance(self, seconds: float) -> None:

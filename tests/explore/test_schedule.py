@@ -40,7 +40,7 @@ def test_a_kind_of_fault_fits_the_bank(kind: type[PlannedFault]) -> None:
 
 def test_what_is_drawn_can_happen() -> None:
     search = Search(house(), InProcess(), schedule.TASKS, base=1)
-    for number in range(20):
+    for number in range(8):
         drawn = search.drawn(number)
         assert schedule.read(drawn.text(), "drawn.yaml") == drawn
 

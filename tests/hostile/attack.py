@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,14 +50,14 @@ class Target:
             authority.issue(name, roles=["PISP", "AISP"], flaw=flaw)
         return DeskClient(self.emulator.service, authority, name=name)
 
-    def send(self, case: Case) -> Response:
-        """The answer to a case."""
+    def request(self, case: Case) -> Request:
+        """What a case sends."""
         path = case.path.replace("HERE", self.account)
         prepared = self.client(case.flaw).prepare(case.method, path, **case.options)
         sent: Sent = list(prepared.headers.items())
         if case.spoil is not None:
             sent = case.spoil(sent)
-        return self.ask(Request(prepared.method, prepared.target, tuple(sent), prepared.body, self.emulator.base))
+        return Request(prepared.method, prepared.target, tuple(sent), prepared.body, self.emulator.base)
 
     def ask(self, request: Request) -> Response:
         answer = self.emulator.application.handle(request)
@@ -70,22 +68,21 @@ class Target:
         """All documents, as the text that is stored: to decode it for each case takes as long as the case."""
         return b"".join(self.emulator.service.bank.documents.json()[1])
 
-    @contextmanager
-    def unharmed(self, answers: list[Response], caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-        """Nothing changes but for one open SCA where the answer is 401, and nothing of ours fails."""
+    def refused(self, name: str, request: Request, caplog: pytest.LogCaptureFixture) -> Response:
+        """What is answered; nothing changes but for one open SCA where that is 401, and nothing of ours fails."""
         before = self._stored()
-        yield
+        answer = self.ask(request)
         after = self._stored()
         added = []
         if after != before:
             was, now = json.loads(before), json.loads(after)
             added = [sca for sca in now.pop("sca") if sca not in was["sca"]]
             del was["sca"]
-            assert now == was
-        assert len(added) == sum(answer.status == 401 and b"scaRedirect" in answer.body for answer in answers)
-        for answer in answers:
-            assert not INSIDES.search(answer.body), answer.body
-        assert [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
+            assert now == was, name
+        assert len(added) == (answer.status == 401 and b"scaRedirect" in answer.body), name
+        assert not INSIDES.search(answer.body), (name, answer.body)
+        assert [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == [], name
+        return answer
 
 
 def messages(answer: Response) -> list[tuple[str, str | None]]:

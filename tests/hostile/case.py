@@ -49,10 +49,6 @@ class Case:
     spoil: Callable[[Sent], Sent] | None = None
     flaw: str | None = None
 
-    @property
-    def id(self) -> str:
-        return f"{self.theme}: {self.name}"
-
 
 def posted(theme: str, name: str, body: bytes, messages: Messages, *, status: int = 400, to: str = SEPA) -> Case:
     """Bytes as a body."""

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jsonschema
 import pytest
 
 from emulator.bank.settings import Settings
@@ -16,9 +15,6 @@ from emulator.scenario.model import scenario_schema
 from tests.scenarios.conftest import Play
 
 LIBRARY = loader.library()
-SCHEMA = jsonschema.Draft202012Validator(scenario_schema())
-
-
 SOURCES = {name: dict(loader.named(name).source) for name in LIBRARY}
 
 
@@ -34,15 +30,13 @@ def test_the_story_plays_green(name: str, stage_play: Play) -> None:
     assert len(played.steps) == len(SOURCES[name]["story"])
 
 
-@pytest.mark.parametrize("name", LIBRARY)
-def test_it_says_what_it_shows_and_starts_from_the_same_state_every_time(name: str) -> None:
-    source = SOURCES[name]
-    assert source["scenario"] == name
-    assert source["summary"].endswith(".")
-    start = source.get("story_start", source["start"])
-    assert start["from"] == "known-state"
-    assert "clock" in start
-    SCHEMA.validate(source)
+def test_each_says_what_it_shows_and_starts_from_the_same_state_every_time() -> None:
+    for name, source in SOURCES.items():
+        assert source["scenario"] == name
+        assert source["summary"].endswith("."), name
+        start = source.get("story_start", source["start"])
+        assert start["from"] == "known-state", name
+        assert "clock" in start, name
 
 
 def test_there_are_at_least_twenty() -> None:
