@@ -52,7 +52,7 @@ class _BodyRefused(Exception):
         self.status = status
 
 
-class _Connection(RequestHandler):
+class _ClientConnection(RequestHandler):
     """A client's connection: a body that turns out to be malformed fails, where aiohttp's handler waits for its end."""
 
     def data_received(self, data: bytes) -> None:
@@ -64,11 +64,11 @@ class _Connection(RequestHandler):
                 body.set_exception(error.exc)
 
 
-class _Server(web.Server):
-    """Serves each client by a `_Connection`."""
+class _ProxyServer(web.Server):
+    """Serves each client by a `_ClientConnection`."""
 
     def __call__(self) -> RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+        return _ClientConnection(self, loop=self._loop, **self._kwargs)
 
 
 class _OneLineErrors(logging.Handler):
@@ -99,7 +99,7 @@ class SigningProxy:
         """Serve until a signal ends it; `ready` receives the proxy's address. Raises OSError if the port is in use."""
         errors = logging.Logger("proxy", logging.WARNING)  # of this proxy alone: nothing else writes to it
         errors.addHandler(_OneLineErrors(self._log))
-        server = _Server(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
+        server = _ProxyServer(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
         await web.TCPSite(runner, host, port).start()
