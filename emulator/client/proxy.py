@@ -18,8 +18,6 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, HttpVersion11, web
-from aiohttp.http import HttpProcessingError
-from aiohttp.web_protocol import RequestHandler, _ErrInfo
 from multidict import CIMultiDictProxy
 
 from emulator.client.clients import AsyncTppClient
@@ -52,25 +50,6 @@ class _BodyRefused(Exception):
         self.status = status
 
 
-class _ClientConnection(RequestHandler):
-    """A client's connection: a body that turns out to be malformed fails, where aiohttp's handler waits for its end."""
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._messages and isinstance(error := self._messages[-1][0], _ErrInfo):
-            under_way = self._current_request.content if self._current_request is not None else None
-            body = self._messages[-2][1] if len(self._messages) > 1 else under_way
-            if body is not None and not body.is_eof():
-                body.set_exception(error.exc)
-
-
-class _ProxyServer(web.Server):
-    """Serves each client by a `_ClientConnection`."""
-
-    def __call__(self) -> RequestHandler:
-        return _ClientConnection(self, loop=self._loop, **self._kwargs)
-
-
 class _OneLineErrors(logging.Handler):
     """Passes on each error that the HTTP server logs as one line, without its traceback."""
 
@@ -99,7 +78,7 @@ class SigningProxy:
         """Serve until a signal ends it; `ready` receives the proxy's address. Raises OSError if the port is in use."""
         errors = logging.Logger("proxy", logging.WARNING)  # of this proxy alone: nothing else writes to it
         errors.addHandler(_OneLineErrors(self._log))
-        server = _ProxyServer(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
+        server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
         await web.TCPSite(runner, host, port).start()
@@ -221,10 +200,7 @@ async def _body(request: web.BaseRequest) -> bytes:
                 if len(body) > LARGEST_BODY:
                     raise _BodyRefused(413, f"The body is larger than {LARGEST_BODY} bytes.")
     except TimeoutError:
-        raise _BodyRefused(408, f"The body did not arrive within {BODY_SECONDS:g} seconds.") from None
-    except HttpProcessingError as error:
-        request.content.feed_eof()  # aiohttp does not look for the rest
-        raise _BodyRefused(400, f"The body cannot be read: {error.message.partition(':')[0]}.") from None
+        raise _BodyRefused(408, f"The body did not arrive whole within {BODY_SECONDS:g} seconds.") from None
     return bytes(body)
 
 

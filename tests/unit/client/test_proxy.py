@@ -187,25 +187,12 @@ async def test_what_the_proxy_itself_refuses_is_told_as_the_bank_does(
 
 
 @pytest.mark.parametrize(
-    "framing, begun, status, text",
-    [
-        (
-            "Transfer-Encoding: chunked",
-            "zz\r\nabc\r\n",
-            400,
-            "The body cannot be read: Invalid character in chunk size.",
-        ),
-        (
-            "Transfer-Encoding: chunked",
-            "3\r\nabcdef\r\n",
-            400,
-            "The body cannot be read: Expected LF after chunk data.",
-        ),
-        ("Content-Length: 10", "abc", 408, "The body did not arrive within 0.2 seconds."),
-    ],
+    ("framing", "begun"),
+    [("Transfer-Encoding: chunked", "zz\r\nabc\r\n"), ("Content-Length: 10", "abc")],
+    ids=["malformed", "stops"],
 )
-async def test_a_body_that_breaks_off_after_its_head_is_refused(
-    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, framing: str, begun: str, status: int, text: str
+async def test_a_body_that_breaks_off_after_its_head_is_refused_in_time(
+    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, framing: str, begun: str
 ) -> None:
     monkeypatch.setattr("emulator.client.proxy.BODY_SECONDS", 0.2)
     read = asyncio.Event()
@@ -223,8 +210,8 @@ async def test_a_body_that_breaks_off_after_its_head_is_refused(
         head = await reader.readuntil(b"\r\n\r\n")
         body = await reader.readuntil(b"}]}")
         writer.close()
-    assert head.startswith(f"HTTP/1.1 {status} ".encode())
-    assert json.loads(body)["tppMessages"][0]["text"] == text
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert json.loads(body)["tppMessages"][0]["text"] == "The body did not arrive whole within 0.2 seconds."
 
 
 async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: CertificateAuthority) -> None:
