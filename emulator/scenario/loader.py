@@ -15,7 +15,7 @@ from emulator.bank.fixtures.strict_yaml import read as read_yaml
 from emulator.bank.fixtures.strict_yaml import text_of as text_of_yaml
 from emulator.bank.formats import FILE_NAME, composed
 from emulator.bank.problems import MOST_SHOWN, InputRefused, Path, Problem, described, guess, path_of, placed
-from emulator.packaged import files, own, twin
+from emulator.packaged import files, folder, twin
 from emulator.scenario import variables
 
 if TYPE_CHECKING:
@@ -184,8 +184,12 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
     if name not in known:
         end = guess(name, known) or f"; expected one of {', '.join(known)}."
         raise ScenarioMissing(name[:100], [Problem((), f"There is no scenario {name[:100]!r}{end}")])
-    path = known[name]
-    source = str(path) if name in own("scenarios") else path.name
+    return _named(name, known[name], values)
+
+
+def _named(name: str, path: FilePath, values: Mapping[str, Any] | None = None) -> Scenario:
+    is_own = path.parent != folder("scenarios")
+    source = str(path) if is_own else path.name
     if path.exists() and not path.is_file():  # the bank would wait for a writer of a pipe, at each list
         raise ScenarioRefused(source, [Problem((), "This is not a regular file; the bank reads it at each use.")])
     if not FILE_NAME.fullmatch(name):
@@ -196,7 +200,7 @@ def named(name: str, values: Mapping[str, Any] | None = None) -> Scenario:
     if (other := twin(path)) is not None:
         raise ScenarioRefused(source, [Problem((), f"{other.name} has the same name; delete one of the two.")])
     text = text_of(path, source)
-    scenario = from_text(text, source, values) if values or name in own("scenarios") else _ready(text, source)
+    scenario = from_text(text, source, values) if values or is_own else _ready(text, source)
     if scenario.name != name:
         text = f"It has the name of its file, {name}, as lists show and apply it by that."
         raise scenario.origin.refused([Problem(("scenario",), text)])
@@ -214,9 +218,9 @@ def _ready(text: str, source: str) -> Scenario:
 
 def listed() -> Iterator[tuple[str, Scenario | ScenarioRefused]]:
     """The scenarios that have a name, each with its name; one with problems is its refusal."""
-    for name in library():
+    for name, path in library().items():
         try:
-            yield name, named(name)
+            yield name, _named(name, path)
         except ScenarioRefused as refused:
             yield name, refused
 
