@@ -13,7 +13,7 @@ import pytest
 from coverage import Coverage
 from hypothesis import settings
 
-from tests import keys, tools, workers
+from tests import keys, tools, warm, workers
 
 if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
@@ -41,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     keys.share([])
     if config.getoption("--workers"):
         keys.drawn()
+        if not config.option.collectonly:
+            warm.start()
         config.pluginmanager.register(workers.Workers(workers.number_of(config.getoption("--workers"))))
 
 

@@ -1,8 +1,8 @@
 """`--workers N`: the tests in N processes, forked when all tests are collected.
 
-Beside pytest-xdist this spends a tenth less processor time on a whole run: what takes seconds is done once, imports and
-the collection, and a test that has passed is one message. Each process takes the next file when it is done with one;
-the tests of a browser are as one file, so that it is started once.
+Beside pytest-xdist this spends a tenth less processor time on a whole run: what takes seconds is done once (imports,
+the collection, the origin of commands), and a test that has passed is one message. Each process takes the next file
+when it is done with one; the tests of a browser are as one file, so that it is started once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any, cast
 
 import pytest
 from coverage import Coverage
+
+from tests import warm
 
 NUMBER = struct.Struct("=I")
 
@@ -63,6 +65,7 @@ class Workers:
             name = "browser" if item.get_closest_marker("browser") else item.nodeid.partition("::")[0]
             files.setdefault(name, []).append(item)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        warm.folder()
         # Whoever reads a number from this pipe has taken this file.
         waiting, adding = os.pipe()
         os.write(adding, b"".join(map(NUMBER.pack, range(len(files)))))
