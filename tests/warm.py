@@ -171,6 +171,7 @@ def origin() -> None:
     import emulator
     from tests import keys
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the tests, and this with them
     shared = json.loads(sys.stdin.readline())
     keys.share(shared)
     for module in pkgutil.walk_packages(emulator.__path__, "emulator."):
