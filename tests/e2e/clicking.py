@@ -179,11 +179,16 @@ put().then(done, error => done(`${error}`));
 """
 
 
+def put(browser: Chrome, url: str) -> None:
+    """Show the content of another page of the same kind, which takes a third of opening it; its scripts do not run."""
+    assert browser.execute_async_script(PUT, url) == 200, url
+
+
 def faults(browser: Chrome, urls: Iterable[str], *, opened: bool = False) -> dict[str, dict[str, object]]:
     """What is wrong with pages of one kind, each on a desktop's screen and on a phone's.
 
     What surrounds their content is the same on all of them, and is looked at on the first. Only that one is opened,
-    unless `opened` says that all are: for the others to do what their scripts do takes thrice as long.
+    unless `opened` says that all are.
     """
     wrong: dict[str, dict[str, object]] = {}
     styles: set[str] = set()
@@ -191,7 +196,7 @@ def faults(browser: Chrome, urls: Iterable[str], *, opened: bool = False) -> dic
         if opened or not number:
             browser.get(url)
         else:
-            assert browser.execute_async_script(PUT, url) == 200, url
+            put(browser, url)
         # Each page begins with the screen that the one before ended with: laying out for another takes long.
         for phone in (False, True) if number % 2 == 0 else (True, False):
             if phone:

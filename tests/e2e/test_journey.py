@@ -77,13 +77,16 @@ def test_from_nothing_to_booked_money_and_through_a_restart(browser: Chrome, tmp
         before = {bban: balance(bank.url, bban) for bban in (DEBTOR, CREDITOR)}
         kid = {"remittanceInformationStructured": {"reference": "1234567897", "referenceType": "SCOR"}}
         payments = []
-        for remittance in (kid, {"remittanceInformationUnstructured": "Takk for sist"}):
+        for in_browser, remittance in ((True, kid), (False, {"remittanceInformationUnstructured": "Takk for sist"})):
             created = tpp.post(STRAKS, json=straks(**remittance))
             assert created.status == 201, created.text
             assert created.json()["transactionStatus"] == "RCVD"
             assert created.sca_redirect is not None
-            approve(browser, created.sca_redirect, KARI, back)
             payments.append(created.json()["paymentId"])
+            if in_browser:
+                approve(browser, created.sca_redirect, KARI, back)
+            else:
+                control(bank.url, "POST", f"sca/{payments[-1]}/approve", {})
         seen = [_statuses(tpp, bank.url, payment) for payment in payments]
         assert all(statuses[0] in ("ACTC", "ACSP", "ACSC") and statuses[-1] == "ACSC" for statuses in seen)
         assert balance(bank.url, DEBTOR) == before[DEBTOR] - 500

@@ -61,12 +61,10 @@ def test_every_step_can_be_read_and_used_by_everybody(
                 wrong[f"{page}, {screen}"] = seen
 
     browser.get(f"{served.url}/my?lang={language}")
-    look("login")
     press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
     look("wrong number")
     assert [line for line in complaints(browser) if "400 (Bad Request)" not in line] == []
     log_in(browser, served, language)
-    look("overview")
     for details in browser.find_elements(By.TAG_NAME, "summary"):
         details.click()
     look("overview, opened")

@@ -66,14 +66,14 @@ async def test_an_absolute_target_is_its_path_and_query() -> None:
 
 
 @both_loops
-@pytest.mark.parametrize("size", [1, 7, 64])
-async def test_a_request_in_pieces_is_the_same_request(size: int) -> None:
+async def test_a_request_in_pieces_is_the_same_request() -> None:
     whole = chunked("2;x=y", "ab", "3", "cde", "0", "X-Trailer: 1", "", "")
     async with serving() as served:
         client = await served.connect()
-        for at in range(0, len(whole), size):
-            await client.send(whole[at : at + size])
-        assert (await client.answer()).json()["body"] == "abcde"
+        for size in (1, 7, 64):
+            for at in range(0, len(whole), size):
+                await client.send(whole[at : at + size])
+            assert (await client.answer()).json()["body"] == "abcde", size
 
 
 @both_loops
@@ -138,24 +138,18 @@ async def test_head_204_and_304_have_no_body() -> None:
 
 
 @both_loops
-@pytest.mark.parametrize(
-    "data, connection",
-    [
-        (get("/", "Connection: close"), "close"),
-        (get("/", version="1.0"), "close"),
-        (get("/", "Connection: keep-alive", version="1.0"), "keep-alive"),
-    ],
-)
-async def test_the_client_decides_whether_the_connection_stays(data: bytes, connection: str) -> None:
+async def test_the_client_decides_whether_the_connection_stays() -> None:
     async with serving() as served:
-        client = await served.connect()
-        await client.send(data)
-        assert (await client.answer()).header("Connection") == connection
-        if connection == "close":
+        for data in (get("/", "Connection: close"), get("/", version="1.0")):
+            client = await served.connect()
+            await client.send(data)
+            assert (await client.answer()).header("Connection") == "close"
             assert await client.until_closed() == b""
-        else:
-            await client.send(get("/"))
-            assert (await client.answer()).status == 200
+        client = await served.connect()
+        await client.send(get("/", "Connection: keep-alive", version="1.0"))
+        assert (await client.answer()).header("Connection") == "keep-alive"
+        await client.send(get("/"))
+        assert (await client.answer()).status == 200
 
 
 @both_loops
@@ -262,25 +256,25 @@ async def test_requests_that_wait_keep_their_turn() -> None:
 
 
 @both_loops
-@pytest.mark.parametrize("sent", [b"", b"GET /", get("/")[:-2]])
-async def test_slow_headers_are_cut(sent: bytes) -> None:
+async def test_slow_headers_are_cut() -> None:
     async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        client = await served.connect()
-        await client.send(sent)
-        assert await client.until_closed() == b""
+        for sent in (b"", b"GET /", get("/")[:-2]):
+            client = await served.connect()
+            await client.send(sent)
+            assert await client.until_closed() == b"", sent
         assert served.application.requests == []
 
 
 @both_loops
-@pytest.mark.parametrize("at", [65_000, 65_600, 72_000, 80_000])
-async def test_headers_are_too_large_however_they_come(at: int) -> None:
+async def test_headers_are_too_large_however_they_come() -> None:
+    sent = get("/") + get("/", *(f"X-{n}: {'x' * 7000}" for n in range(10)))
     async with serving() as served:
-        client = await served.connect()
-        sent = get("/") + get("/", *(f"X-{n}: {'x' * 7000}" for n in range(10)))
-        await client.send(sent[:at])
-        await client.answer()
-        await client.send(sent[at:])
-        assert (await client.answer()).status == 431
+        for at in (65_000, 65_600, 72_000, 80_000):
+            client = await served.connect()
+            await client.send(sent[:at])
+            await client.answer()
+            await client.send(sent[at:])
+            assert (await client.answer()).status == 431, at
 
 
 @both_loops
@@ -330,16 +324,16 @@ async def test_a_slow_body_is_408(sent: bytes) -> None:
 
 
 @both_loops
-@pytest.mark.parametrize("sent", [get("/")[:9], head("POST", "/", "Content-Length: 9") + b"{", chunked("9", "{")])
-async def test_a_client_that_vanishes_in_a_request_has_sent_none(sent: bytes) -> None:
+async def test_a_client_that_vanishes_in_a_request_has_sent_none() -> None:
     async with serving() as served:
-        client = await served.connect()
-        await client.send(sent)
-        client.vanish()
-        half = await served.connect()
-        await half.send(sent)
-        half.end()
-        assert await half.until_closed() == b""
+        for sent in (get("/")[:9], head("POST", "/", "Content-Length: 9") + b"{", chunked("9", "{")):
+            client = await served.connect()
+            await client.send(sent)
+            client.vanish()
+            half = await served.connect()
+            await half.send(sent)
+            half.end()
+            assert await half.until_closed() == b"", sent
         assert served.application.requests == []
 
 
@@ -438,8 +432,11 @@ async def test_events_arrive_as_they_are_pushed_and_comments_between_them() -> N
     async with serving(limits=Limits(comment_seconds=0.02)) as served:
         client = await events(served)
         served.application.pushes[0](b"data: second\n\n")
-        assert await client.reader.readuntil(b"\n\n") == b"data: second\n\n"
-        assert await client.reader.readuntil(b"\n\n") == b": still here\n\n"
+        comment = b": still here\n\n"
+        while (heard := await client.reader.readuntil(b"\n\n")) == comment:
+            pass  # a busy machine took so long
+        assert heard == b"data: second\n\n"
+        assert await client.reader.readuntil(b"\n\n") == comment
         client.vanish()
         await asyncio.wait_for(served.application.ended.wait(), 10)
 
@@ -494,25 +491,18 @@ async def test_nobody_watching_the_core_sleeps() -> None:
 
 
 @both_loops
-@pytest.mark.parametrize(
-    "host, base",
-    [
-        ("localhost:9", "http://localhost:9"),
-        ("127.0.0.1", "http://127.0.0.1"),
-        ("[::1]:80", "http://[::1]:80"),
-        ("Bank.Test:8080", "http://Bank.Test:8080"),
-        ("evil.test", None),
-        ("localhost.evil.test", None),
-        ("localhost:65535", "http://localhost:65535"),
-        ("localhost:65536", None),
-        ("", None),
-    ],
-)
-async def test_the_base_of_links_is_an_allowed_host_or_the_listening_address(host: str, base: str | None) -> None:
+async def test_the_base_of_links_is_an_allowed_host_or_the_listening_address() -> None:
     async with serving(allowed=("bank.test",)) as served:
-        request = await one(served, get("/").replace(b"localhost", host.encode()))
-        assert isinstance(request, Request)
-        assert request.base == (base or f"http://127.0.0.1:{served.port}")
+        for host in ("localhost:9", "127.0.0.1", "[::1]:80", "Bank.Test:8080", "localhost:65535"):
+            assert await base_for(served, host) == f"http://{host}"
+        for host in ("evil.test", "localhost.evil.test", "localhost:65536", ""):
+            assert await base_for(served, host) == f"http://127.0.0.1:{served.port}", host
+
+
+async def base_for(served: Served, host: str) -> str:
+    request = await one(served, get("/").replace(b"localhost", host.encode()))
+    assert isinstance(request, Request)
+    return request.base
 
 
 @both_loops

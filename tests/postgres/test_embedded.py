@@ -35,20 +35,19 @@ def reached() -> None:
         pytest.skip(f"another user than root cannot run {sys.executable} here: {reached.stderr.strip()[-200:]}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def folder(reached: None) -> Iterator[Path]:
-    """A folder of the user who runs the bank."""
+    """A folder of the user who runs the bank, for all tests: to make a server's takes seconds."""
     with own_folder() as owned:
         yield owned
 
 
 @pytest.fixture(scope="module")
-def with_bank(reached: None) -> Iterator[Path]:
-    """A folder in which a bank has run with a server of its own, for all tests: to make it takes seconds."""
-    with own_folder() as owned:
-        with bank(owned):
-            pass
-        yield owned
+def people(folder: Path) -> set[str]:
+    """The customers of a bank that has run there and was killed."""
+    with started(folder) as (_, url):
+        new = asked(f"{url}/_emulator/generate", {"customers": 1})["customers"][0]["nationalId"]
+        return {new, *(person["nationalId"] for person in asked(f"{url}/_emulator/people")["people"])}
 
 
 def command(*arguments: str) -> list[str]:
@@ -97,63 +96,61 @@ def asked(url: str, body: Any = None) -> Any:
         return json.load(answer)
 
 
-def test_a_bank_that_was_killed_is_there_at_the_next_start_whose_server_stops_with_it(with_bank: Path) -> None:
-    with started(with_bank) as (_, url):
-        people = asked(f"{url}/_emulator/people")["people"]
-        new = asked(f"{url}/_emulator/generate", {"customers": 1})["customers"][0]["nationalId"]
-    with bank(with_bank) as url:
-        later = asked(f"{url}/_emulator/people")["people"]
-    assert {person["nationalId"] for person in later} == {*(person["nationalId"] for person in people), new}
-
-
 @pytest.mark.parametrize(("begun", "number"), [("PG_VERSION", signal.SIGTERM), ("postmaster.opts", signal.SIGHUP)])
 def test_the_server_stops_with_a_bank_that_ends_while_it_starts(folder: Path, begun: str, number: int) -> None:
-    """While its folder is made, which could not be used again, and after that."""
+    """While its folder is made, which could not be used again, as the tests that follow do, and after that."""
     line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     running = folder / "state" / "postgresql" / "postmaster.pid"
+    running.with_name("postmaster.opts").unlink(missing_ok=True)  # that of the start before
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(line, env=environment(folder), **pipes) as process:
         while not (running.parent / begun).exists():
             assert not select.select([process.stdout], [], [], 0.01)[0], process.stderr.read()
         process.send_signal(number)
         assert process.wait(PATIENCE) == 0
     assert not running.exists(), "the server runs on"
-    with bank(folder):
-        pass
 
 
-def test_ctrl_c_at_a_terminal_ends_a_start_and_what_makes_the_folder_in_order(folder: Path) -> None:
+def test_ctrl_c_at_a_terminal_ends_a_start_and_what_makes_the_folder_in_order(reached: None) -> None:
     """It goes to all processes of the terminal, of which initdb is one."""
-    line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(line, env=environment(folder), start_new_session=True, **pipes) as process:
-        while not (folder / "state" / "postgresql" / "PG_VERSION").exists():
-            assert process.poll() is None
-        os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(PATIENCE) == 0, process.stderr and process.stderr.read()
-    with bank(folder):
-        pass
+    with own_folder() as folder:
+        line = command("serve", "--port", "0", "--state", str(folder / "state"), "--store", "postgresql")
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(line, env=environment(folder), start_new_session=True, **pipes) as process:
+            while not (folder / "state" / "postgresql" / "PG_VERSION").exists():
+                assert not select.select([process.stdout], [], [], 0.01)[0], process.stderr.read()
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.wait(PATIENCE) == 0, process.stderr and process.stderr.read()
+        with bank(folder):
+            pass
 
 
-def test_state_commands_start_the_server_in_the_state_directory(with_bank: Path) -> None:
+def test_a_bank_that_was_killed_is_there_at_the_next_start_whose_server_stops_with_it(
+    folder: Path, people: set[str]
+) -> None:
+    with bank(folder) as url:
+        assert {person["nationalId"] for person in asked(f"{url}/_emulator/people")["people"]} == people
+
+
+def test_state_commands_start_the_server_in_the_state_directory(folder: Path, people: set[str]) -> None:
     def run(*arguments: str) -> str:
-        done = subprocess.run(command("state", *arguments), capture_output=True, text=True, env=environment(with_bank))
+        done = subprocess.run(command("state", *arguments), capture_output=True, text=True, env=environment(folder))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    copy, state = str(with_bank / "copy"), str(with_bank / "state")
+    copy, state = str(folder / "copy"), str(folder / "state")
     copied = run("copy", "postgresql", copy, "--state", state)
     assert copied.startswith("Copied 1 bank, 0 snapshots and 1 TPP from ")
     run("copy", copy, "postgresql", "--state", state, "--replace")
     assert "default: intact, " in run("check", "--store", "postgresql", "--state", state)
 
 
-def test_the_server_stops_with_a_state_command_whose_terminal_ends(with_bank: Path) -> None:
-    running = with_bank / "state" / "postgresql" / "postmaster.pid"
-    line = command("state", "check", "--store", "postgresql", "--state", str(with_bank / "state"))
-    with subprocess.Popen(line, env=environment(with_bank), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+def test_the_server_stops_with_a_state_command_whose_terminal_ends(folder: Path, people: set[str]) -> None:
+    running = folder / "state" / "postgresql" / "postmaster.pid"
+    line = command("state", "check", "--store", "postgresql", "--state", str(folder / "state"))
+    with subprocess.Popen(line, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not running.exists() or "ready" not in running.read_text():
-            assert process.poll() is None
+            assert not select.select([process.stdout], [], [], 0.01)[0], process.stderr and process.stderr.read()
         process.send_signal(signal.SIGHUP)
         assert process.wait(PATIENCE) == 130
     assert not running.exists(), "the server runs on"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -133,9 +131,3 @@ async def test_a_checkpoint_shortens_the_next_start_and_is_what_people_read_with
     async with process(store_url, tmp_path / "state") as later:
         assert (await later.control("GET", "settings"))["progression"] == "time"
         assert await later.control("GET", "people") == people
-
-
-def test_nothing_of_it_is_imported_without_a_store() -> None:
-    script = "import sys, emulator.cli.main, emulator.assemble, emulator.assemble.application\n"
-    script += "print([name for name in sys.modules if 'psycopg' in name or 'postgres' in name or 'pgserver' in name])"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"
