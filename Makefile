@@ -17,7 +17,7 @@ install = @echo "Installing into $(VENV) (log: $(LOG)) ..." >&2; \
 # Some machines ask Python to store no compiled modules; then each of the processes that tests start compiles them anew.
 unexport PYTHONDONTWRITEBYTECODE
 # The files in their order: the small ones of tests/unit come last, and no long one is left to a single process.
-PYTEST := $(BIN)/python -m pytest --workers auto
+PYTEST := $(BIN)/python -m pytest -n auto --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 MARKS ?= not long
 # --need-tools: a test whose tool is missing fails, instead of being left out
 TOOLS ?=

@@ -5,15 +5,17 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
 from coverage import Coverage
 from hypothesis import settings
 
-from tests import keys, tools, warm, workers
+from tests import keys, tools
 
 if TYPE_CHECKING:
     from tests.postgres.remote import RemoteBanks
@@ -39,18 +41,40 @@ gc.disable()
 gc.set_threshold(100_000, 10, 10)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Begin with a part of the modules, each process of xdist with another: what one has compiled the others read.
+
+    In a new checkout pytest rewrites the assertions of each of them, which takes as long as the rest of the collection.
+    """
+    given = getattr(session.config, "workerinput", None)
+    if given is not None and session.config.args == session.config.getini("testpaths"):
+        modules = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py"))
+        for path in modules[int(given["workerid"].removeprefix("gw")) :: given["workercount"]]:
+            if path.with_name("__init__.py").exists():
+                with suppress(Exception, pytest.skip.Exception):  # which the collection tells
+                    import_module(".".join(path.with_suffix("").parts))
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three processes for two processors: tests of servers and browsers wait for a third of their time."""
+    return (os.cpu_count() or 1) * 3 // 2
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    keys.share([])
-    if config.getoption("--workers"):
-        keys.drawn()
-        if not config.option.collectonly:
-            warm.start()
-        config.pluginmanager.register(workers.Workers(workers.number_of(config.getoption("--workers"))))
+    keys.share(getattr(config, "workerinput", {}).get("keys", []))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """To each process of xdist, before it starts."""
+    node.workerinput["keys"] = keys.drawn()
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +104,16 @@ NOT_MEASURED = tuple((ROOT / "tests" / "not_measured.txt").read_text().split())
 MARKS_NOT_MEASURED = ("browser", "crash", "hypothesis")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End what has begun to measure a process of xdist, as one that a measured one started, and as pytest-cov's first.
+
+    These would go on whenever that of pytest-cov which begins now is stopped.
+    """
+    while hasattr(session.config, "workerinput") and (begun := Coverage.current()) is not None:
+        begun.stop()
+
+
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Leave out a test that is not measured, with its fixtures and what it starts.
@@ -106,7 +140,6 @@ BANKS = frozenset({"service", "emulator", "stage_play"})
 def pytest_addoption(parser: pytest.Parser) -> None:
     about = "run the tests of the interface, control, scenarios and console against N processes over one PostgreSQL"
     parser.addoption("--processes", type=int, default=0, metavar="N", help=about)
-    parser.addoption("--workers", metavar="N", help="run the tests in N processes; auto: three for two processors")
     parser.addoption("--need-tools", action="store_true", help="fail where a tool is missing that .ci/tools installs")
 
 

@@ -1,12 +1,12 @@
 """Commands of the bank in processes forked from one that has imported it: three quarters of a start are imports.
 
-    test or shell --arguments, environment, folder; its stdin, stdout, stderr--> origin, one for a run of the tests
+    test or shell --arguments, environment, folder; its stdin, stdout, stderr--> origin, one for a process of tests
         ^                                                                          | forks
         '--------------------- the command's process id, then its status ------ keeper --forks--> command
 
 `Command` is to a test what Popen is; a shell has the `bank-emulator` of `folder()` on its PATH. With `program="pytest"`
 the command is a pytest, whose plugin imports the bank. Tests about a start run an interpreter of their own. The origin
-ends with the first process of tests; a command goes on, as a child would.
+ends with the process of tests; a command goes on, as a child would.
 """
 
 from __future__ import annotations
@@ -118,27 +118,20 @@ class Command:
 
 
 @cache
-def start() -> subprocess.Popen[str]:
-    """The origin, which takes a second to be ready; processes that are forked from this one use it too."""
+def folder() -> str:
+    """Where the origin listens, and the `bank-emulator` of shells lies."""
     from tests import keys
 
     environment = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_CONFIG"}
     line = [sys.executable, "-m", "tests.warm"]
     origin = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True)
     assert origin.stdin is not None
+    assert origin.stdout is not None
     print(json.dumps(keys.shared()), file=origin.stdin, flush=True)
     # More is not written to its stdin: that closes when this process ends, however that comes about.
     atexit.register(origin.wait)
     atexit.register(origin.stdin.close)
-    return origin
-
-
-@cache
-def folder() -> str:
-    """Where the origin listens, and the `bank-emulator` of shells lies."""
-    ready = start().stdout
-    assert ready is not None
-    return ready.readline().strip()
+    return origin.stdout.readline().strip()
 
 
 def _end(wanted: int | IO[str] | None, own: int) -> tuple[IO[str] | None, int]:
@@ -171,7 +164,6 @@ def origin() -> None:
     import emulator
     from tests import keys
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the tests, and this with them
     shared = json.loads(sys.stdin.readline())
     keys.share(shared)
     for module in pkgutil.walk_packages(emulator.__path__, "emulator."):
