@@ -27,13 +27,6 @@ ROOT = Path(__file__).parents[1]
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=10)
 settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
-if "HYPOTHESIS_PROFILE" not in os.environ:
-    # Else the examples would hang on the constants of the modules that a process has imported, and to look for these
-    # takes half a second of each process.
-    with suppress(ImportError):  # versions that do so
-        from hypothesis.internal.conjecture import providers
-
-        providers._get_local_constants = lambda: providers._local_constants
 
 # Modules and collected tests live to the end: the garbage collector need not look at them again and again, which took
 # a seventh of the processor time of all tests. What tests leave behind it looks at seldom, as in a served bank.
