@@ -45,13 +45,16 @@ with without_trust_roots():
 assert "SSL_CERT_FILE" not in os.environ
 
 for module in pkgutil.walk_packages(emulator.__path__, "emulator."):
-    if not module.name.endswith(".__main__") and not module.name.startswith("emulator.agents."):
+    if not module.name.endswith((".__main__", ".explore.search")) and not module.name.startswith("emulator.agents."):
         import_module(module.name)
 """
 
 
 def test_each_part_imports_what_it_needs_and_none_says_anything(tmp_path: Path) -> None:
-    """The library of `emulator.agents` takes longer than all others; tests/agents would fail if it said anything."""
+    """But not the libraries of `emulator.agents` and of the search, which take longer than all others.
+
+    tests/agents and tests/explore would fail if they said anything.
+    """
     roots = tmp_path / "roots.pem"
     roots.write_text(CertificateAuthority(None, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)).certificate_pem)
     ran = subprocess.run(
