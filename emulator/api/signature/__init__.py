@@ -8,7 +8,7 @@
     explain.py     requests from files, for the command `explain`, and its text
 
 A request for a new mistake, with its verdict, belongs in `tests/unit/signature/test_diagnosis.py`; `corpus.jsonl` there
-has 343 wrong requests that must go on to be explained as they are.
+has 500 wrong requests that must go on to be explained as they are.
 """
 
 from emulator.api.signature.check import SignatureRefused, Verified, VerifiedClients, check

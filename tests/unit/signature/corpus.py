@@ -1,4 +1,4 @@
-"""`corpus.jsonl`: 343 requests that are signed wrongly, each with what the bank says of it.
+"""`corpus.jsonl`: 500 requests that are signed wrongly, each with what the bank says of it.
 
     python -m tests.unit.signature.corpus # the same requests, with the verdicts of today's code
 
