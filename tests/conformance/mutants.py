@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -39,7 +40,7 @@ class SlowClock(Shop):
 
     def prepare(self, method: str, path: str, **options: Any) -> Prepared:
         now = self.tpp._clock
-        self.tpp._clock = lambda: now().replace(microsecond=0) - __import__("datetime").timedelta(minutes=2)
+        self.tpp._clock = lambda: now().replace(microsecond=0) - timedelta(minutes=2)
         try:
             return super().prepare(method, path, **options)
         finally:
@@ -154,9 +155,6 @@ class ForgetsTheAgreement(Shop):
     def take_over(self, redirect: str) -> None:
         super().take_over(redirect)
         self.tpp.psu_corporate_id = None
-
-    def log_in(self) -> TppResponse:
-        return super().log_in()
 
 
 class PrivateAddress(Shop):
@@ -382,9 +380,6 @@ class StrictReader(Shop):
         return super().ended(status) or self.strict
 
     strict = False
-
-    def believe(self, payment: str, status: str | None) -> None:
-        super().believe(payment, status)
 
     def ask(self, method: str, path: str, **options: Any) -> TppResponse:
         answer = super().ask(method, path, **options)
