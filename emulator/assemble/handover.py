@@ -30,6 +30,7 @@ from emulator.scenario.rules import RuleSet
 logger = logging.getLogger(__name__)
 
 FORM = 3  # raised when what is left changes
+_GZIP = 31  # zlib's window bits for gzip: its CRC sees damage that the sums of zlib's own container miss
 
 
 def memory_of(service: BankService) -> bytes:
@@ -41,13 +42,13 @@ def memory_of(service: BankService) -> bytes:
         text = orjson.dumps(whole)
     except TypeError:  # a header contains text that is not UTF-8
         text = json.dumps(whole).encode()
-    return zlib.compress(text, level=1)
+    return zlib.compress(text, level=1, wbits=_GZIP)
 
 
 def memory_read(memory: bytes) -> Any:
     """The JSON of what a home has left; ValueError if it is damaged."""
     try:
-        return json.loads(zlib.decompress(memory))
+        return json.loads(zlib.decompress(memory, wbits=_GZIP))
     except zlib.error as error:
         raise ValueError(str(error)) from error
 
