@@ -5,7 +5,7 @@ A `Route` contains what the address of a request determines; a `Call` is a reque
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -16,7 +16,6 @@ from emulator.api.header_matrix import MATRIX
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.query import QueryParameter
-from emulator.api.router import Router
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
@@ -214,8 +213,3 @@ class Route:
         # Required where the header matrix marks Digest, and on writes of sandbox data.
         digest = MATRIX["Digest"][column] == "R" or operation.path.startswith("/v1/sandbox/")
         return cls(operation, params, column, shape, shape is not None and digest)
-
-
-def routes(operations: Iterable[Operation]) -> Router[Operation, Route]:
-    """The router of the TPP interface, from a method and a path to a route."""
-    return Router(operations, Route.of, values=PATH_VALUES)

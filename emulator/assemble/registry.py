@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.operation import routes
-from emulator.api.operations import table
+from emulator.api.operations import router
 from emulator.api.outcomes import Outcomes
 from emulator.api.service import BankService, Sign, Signer
 from emulator.assemble.storage import Storage
@@ -109,7 +108,6 @@ class BankRegistry:
         self.authority = authority
         self._transport_of = transport_of
         self._begins = begins
-        self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self.opened = self._open.get
         """The bank with this name if it is open, else None."""
@@ -244,7 +242,7 @@ class BankRegistry:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
             bank,
-            router=self._router,
+            router=router(),
             rules=RuleSet(bank),
             trusted_ca=lambda: self.authority.certificate,
             signer=response_signer(self.authority.answer_credentials),

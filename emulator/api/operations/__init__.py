@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from emulator.api.operation import Operation
+from emulator.api.operation import PATH_VALUES, Operation, Route
+from emulator.api.router import Router
 from emulator.bank import products
 from emulator.bank.errors import BankError
 from emulator.bank.problems import unknown
@@ -25,6 +26,12 @@ PRODUCT = "{payment-service}/{payment-product}"
 def table() -> tuple[Operation, ...]:
     """All operations, in the order of the file names."""
     return discover(__path__, __name__, Operation, names=lambda row: (row.id,))
+
+
+@cache
+def router() -> Router[Operation, Route]:
+    """The router of the TPP interface, from a method and a path to a route."""
+    return Router(table(), Route.of, values=PATH_VALUES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from emulator.api.operation import routes
-from emulator.api.operations import table
+from emulator.api.operations import router
 from emulator.api.router import split_target
 from emulator.api.signature.check import SignatureRefused, collect, verdict
 from emulator.api.signature.rules import Inspection, SignaturePolicy, Terms
@@ -111,7 +110,7 @@ def _wants_digest(seen: Capture) -> bool:
     """Whether the route requires a Digest; the path before /v1 is ignored, because it differs between banks."""
     path, _ = split_target(seen.target)
     try:
-        return routes(table()).find(seen.method, path[max(path.find("/v1/"), 0) :]).digest
+        return router().find(seen.method, path[max(path.find("/v1/"), 0) :]).digest
     except BankError:
         return False
 
