@@ -465,8 +465,8 @@ FAULTS = (
     ),
     Fault(
         "conformance/machine.py",
-        'return occasion.count > 0 if self.word == "each"',
-        'return True if self.word == "each"',
+        'return occasion.count > 0 if self.kind == "each"',
+        'return True if self.kind == "each"',
         "an occasion that nothing has decided is passed",
         "conformance/test_clauses.py",
     ),

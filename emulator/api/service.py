@@ -9,7 +9,7 @@ headers, query, body and business rules report everything that they find.
     route                       `_routed`                   404 NOT_FOUND, PRODUCT_UNKNOWN; 405
     rules with `unsigned`       `_scripted`                 what the rule says
     signature                   `_signed`                   400
-    role of the certificate     `_acted`                    403 FORBIDDEN
+    role of the certificate     `_beyond_routing`           403 FORBIDDEN
     headers, query, body        `_well_formed`              400, 406, 413, 415
     all other rules             `_scripted`                 what the rule says
     PSU, session, consent       `gates.admit`               401 with a scaRedirect, 404, 429
@@ -28,7 +28,8 @@ written after it. Bank time stands still from the first gate to the answer.
 
 The effects of rules change the answer (but not that 500). Then it gets the headers of every answer and its signature,
 and the request log, the report on TPPs, the metrics and the event stream receive it. It is sent by the web server
-after the change is stored (`emulator.assemble.turns`).
+after the change is stored (`emulator.assemble.turns`). An operation with long work leaves it in the answer's `rest`:
+the steps that are done before the answer is final, and only then noted by the metrics.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ from emulator.store import Kind, StoreUnwritable, StoreVoid
 
 logger = logging.getLogger(__name__)
 
-API_PREFIX = "/api-sandbox"
+API_PREFIX = "/api-sandbox"  # the same interface, for clients with this prefix in their configuration
 _NO_HEADERS = Headers()
 _NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), VARY)
 
@@ -302,7 +303,7 @@ class BankService:
                 # The log and the report know whose request it was, also when a bank that is down answers nobody.
                 with suppress(BankError):
                     self._signed(call, exchange)
-            reply = scripted or self._acted(call, exchange, acting)
+            reply = scripted or self._beyond_routing(call, exchange, acting)
             response = render.json_response(reply.status, reply.body, reply.headers)
             if reply.rest is not None:
                 response.rest = reply.rest
@@ -317,7 +318,7 @@ class BankService:
             response = render.refusal(render.UNWRITABLE)
         if acting:
             exchange.response = response
-            exchange.created = exchange.payment_id
+            exchange.created = exchange.payment_id  # now: an effect may spoil the body that names it
             for effects in acting:
                 effects.after(response)
         return response
@@ -329,7 +330,7 @@ class BankService:
         try:
             route = self.router.find(request.method, path[len(prefix) :], prefix)  # the path within the bank
         except MethodRefused as refused:
-            if "payment-product" in refused.params:
+            if "payment-product" in refused.params:  # of an unknown product nothing has a method
                 products.find(refused.params["payment-service"], refused.params["payment-product"])
             raise
         exchange.call = call = Call(
@@ -344,7 +345,7 @@ class BankService:
         )
         if self.bank.settings.links == "absolute":
             call.links_base = request.base + prefix
-        if not route.known:
+        if not route.known:  # an unknown product: its refusal
             products.find(route.params["payment-service"], route.params["payment-product"])
         return call
 
@@ -357,7 +358,7 @@ class BankService:
         exchange.notes = [*exchange.notes, *effects.notes]
         return effects.before(call)
 
-    def _acted(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply[Any]:
+    def _beyond_routing(self, call: Call, exchange: Exchange, acting: list[MatchedRules]) -> Reply[Any]:
         operation = call.operation
         self._signed(call, exchange)
         if (spelled := with_one_spelling(call.request.headers)) is not None:

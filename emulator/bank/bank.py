@@ -89,9 +89,9 @@ class Bank:
         self.advances = 0  # advances of the clock in progress, which apply due steps themselves (see `progression`)
         self.due_steps: DueSteps | None = None
         self._identity = object()  # another one after each `make_anew`
-        # What payments and baskets add (`payments.attach`): the effects of an approval by purpose (`sca.ScaOutcome`),
+        # What payments and baskets add (`payments.attach`): the effects of an approval by purpose (`sca.ScaEffect`),
         # and what is called after a change of the settings, with the previous ones.
-        self.sca_outcomes: dict[str, Any] = {}
+        self.sca_effects: dict[str, Any] = {}
         self.settings_followers: list[Callable[[Bank, Settings], None]] = []
         self.watchers: list[Watcher] = []
         self._watched = set() if watched is None else watched  # names of banks with watchers, shared by all banks

@@ -1,7 +1,7 @@
 """The errors of the bank, raised at any depth and rendered in one place (`api/render.py`).
 
-A code is a member of `Code` and a row of `STATUS` and of `TABLE` (`tests/unit/api/test_statuses.py`), and has a section
-in errors.md, with *When* and *Next* (the table there is generated). A status that no other code has also needs a row of
+A code is a member of `Code`, a row of `STATUS` and one of `TABLE` (in `tests/unit/api/test_statuses.py`), and a section
+of errors.md, with *When* and *Next* (the table there is generated). A status that no other code has also needs a row of
 `REFUSALS` (`api/description/openapi.py`) and a refusal in `tests/docs/answers.py`, which records it. The statuses of
 redirects are in `authentication/sca.py` (`_STATUSES`; 400 for any other). Texts for TPPs are in English; what a
 customer reads in place of a code is `refused_CODE` in `web/pages/wording.py`. A rule's answer takes the usual code of

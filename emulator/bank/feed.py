@@ -127,7 +127,7 @@ class Shown:
 
 
 def _came(entry: Entry) -> str:
-    """When an entry was created: became pending, or was booked."""
+    """When an entry was created: became pending, or was booked. `order` is `date|moment`."""
     return str(entry["order"]).partition("|")[2]
 
 
@@ -144,12 +144,14 @@ def _times(amount: Entry, percent: int) -> dict[str, Any]:
 
 
 class FeedEffect(Model):
-    """One way in which a feed drifts. It acts on the booked or pending entries (`shelf`) that fit `when`.
+    """One way in which a feed drifts. It acts on the entries of one status that fit `when`.
+
+    The booked entries are true: where pending and booked differ, the pending one is shown otherwise.
 
     `chance` is the part of them that it acts on; the choice depends on the entry and the bank's seed only.
     """
 
-    shelf: ClassVar[str]
+    status: ClassVar[str]
     effect: str
     when: Omittable[FeedMatch] = None
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -158,10 +160,10 @@ class FeedEffect(Model):
     def _can_match(self) -> Self:
         """Refuse a condition that none of the entries can meet on which it acts: nobody would notice the mistake."""
         when = self.when or FeedMatch.model_validate({})
-        if "status" in when.model_fields_set and not fits(compiled(when.status), self.shelf):
-            text = f"{self.effect} acts on entries with the status {self.shelf}."
+        if "status" in when.model_fields_set and not fits(compiled(when.status), self.status):
+            text = f"{self.effect} acts on entries with the status {self.status}."
             refuse(Mismatch(text=text, path=("when", "status")))
-        dated = "booking_date" in when.model_fields_set and self.shelf == "pending"
+        dated = "booking_date" in when.model_fields_set and self.status == "pending"
         if dated and not fits(compiled(when.booking_date), ABSENT):
             refuse(Mismatch(text="A pending entry has no bookingDate.", path=("when", "bookingDate")))
         return self
@@ -172,7 +174,7 @@ class FeedEffect(Model):
 
     def concerns(self, entry: Entry, accounts: Sequence[str], ids: Ids) -> bool:
         """Whether it acts on an entry; `accounts`: the id and numbers of its account or card."""
-        if self.shelf != entry["status"]:
+        if self.status != entry["status"]:
             return False
         if self.chance < 1:
             text = f"{ids.seed}|{self.effect}|{self.drawn_for(entry, accounts[0])}"
@@ -200,7 +202,7 @@ _Hours = Annotated[int, Field(ge=1, le=MOST_HOURS)]
 class NewId(FeedEffect):
     """A pending entry is booked under another id."""
 
-    shelf = "pending"
+    status = "pending"
     effect: Literal["new-id"]
 
     def through(self, one: Shown, ids: Ids) -> list[Shown]:
@@ -210,7 +212,7 @@ class NewId(FeedEffect):
 class Amend(FeedEffect):
     """Text and amount change between pending and booked."""
 
-    shelf = "pending"
+    status = "pending"
     effect: Literal["amend"]
     percent: Annotated[int, Field(ge=-99, le=100)] = 10
     text: Annotated[Text, Field(max_length=140)] = "Reservasjon"
@@ -231,7 +233,7 @@ class Amend(FeedEffect):
 class ShiftBookingDate(FeedEffect):
     """bookingDate is the first of the next month; valueDate stays correct."""
 
-    shelf = "booked"
+    status = "booked"
     effect: Literal["shift-booking-date"]
 
     def through(self, one: Shown, _ids: Ids) -> list[Shown]:
@@ -242,7 +244,7 @@ class ShiftBookingDate(FeedEffect):
 class Late(FeedEffect):
     """A booked entry appears `days` late, with its original date."""
 
-    shelf = "booked"
+    status = "booked"
     effect: Literal["late"]
     days: _Days = 3
 
@@ -253,7 +255,7 @@ class Late(FeedEffect):
 class Duplicate(FeedEffect):
     """A booked entry is shown twice for `hours`."""
 
-    shelf = "booked"
+    status = "booked"
     effect: Literal["duplicate"]
     hours: _Hours = 24
 
@@ -265,7 +267,7 @@ class Duplicate(FeedEffect):
 class WithoutId(FeedEffect):
     """A booked entry has no id, so its details cannot be read."""
 
-    shelf = "booked"
+    status = "booked"
     effect: Literal["without-id"]
 
     def through(self, one: Shown, _ids: Ids) -> list[Shown]:
@@ -275,7 +277,7 @@ class WithoutId(FeedEffect):
 class RenumberDay(FeedEffect):
     """`days` after a booking date, all entries booked on it get other ids; `chance` applies per date."""
 
-    shelf = "booked"
+    status = "booked"
     effect: Literal["renumber-day"]
     days: _Days = 1
 
@@ -294,7 +296,7 @@ class RenumberDay(FeedEffect):
 class Vanish(FeedEffect):
     """A pending entry disappears `hours` after it appeared, before it is booked."""
 
-    shelf = "pending"
+    status = "pending"
     effect: Literal["vanish"]
     hours: _Hours = 12
 
@@ -302,7 +304,8 @@ class Vanish(FeedEffect):
         return [replace(one, until=one.after(timedelta(hours=self.hours)))]
 
 
-# In the order in which they act: a late entry is shown twice from the moment when it appears.
+# In the order in which they act: a late entry is shown twice from the moment when it appears, and what has lost its id
+# gets no other.
 _FORMS: Mapping[str, type[FeedEffect]] = {
     "new-id": NewId,
     "amend": Amend,
@@ -375,7 +378,7 @@ def schema() -> Mapping[str, Any]:
     root = json_schema(_Effects)
     shared = root.pop("$defs")
     forms = [_inlined(shared[form.__name__], shared) for form in _FORMS.values()]
-    when = forms[0]["properties"]["when"]
+    when = forms[0]["properties"]["when"]  # large, and the same in all: once
     for form in forms:
         form["properties"]["when"] = {}
     return {**root, "items": {"type": "object", "properties": {"when": when}, "oneOf": forms}}

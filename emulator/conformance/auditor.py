@@ -127,7 +127,7 @@ class Auditor:
         records = {name: replace(record, failures=list(record.failures)) for name, record in self.records.items()}
         for machine in self._machines:
             record = records[machine.check.check]
-            if machine.word == "claim":
+            if machine.kind == "claim":
                 machine.claimed(record, beliefs)
             else:
                 machine.settle(record, (now, received))
@@ -138,7 +138,7 @@ class Auditor:
         payments: set[str] = set()
         accounts: set[str] = set()
         for machine in self._machines:
-            if machine.word == "claim":
+            if machine.kind == "claim":
                 wanted = payments if machine.clause.by == ["payment"] else accounts
                 wanted.update(str(key[1]) for key in machine.open if key[1] is not None)
         return payments, accounts

@@ -15,7 +15,7 @@ checks into agents.md.
     claim: MATCH         the claim of the TPP (`--claims`) matches
 
     seen: MATCH          the occasion of this clause (default: that of the check)
-    of: MATCH            the observations that the clause concerns (default: every request)
+    of: MATCH            the observations that the clause concerns (default: every request); `never` is about all
     by: [FACT]           ... if they have the same values of these facts as the occasion
     same, differ: [FACT] the observation has the same, or other, values of these facts as the occasion
     within: P1D | end    how long the clause lasts, in bank time; `end`: until the report is requested
@@ -152,7 +152,7 @@ class _CheckModel(Model):
 
 
 class Clause(_CheckModel):
-    """One expectation; exactly one of WORDS."""
+    """One expectation; exactly one of KINDS."""
 
     itself: Match | None = None
     next: Match | None = None
@@ -172,9 +172,9 @@ class Clause(_CheckModel):
     text: str = ""
 
     @property
-    def word(self) -> str:
-        """The kind of the clause: which one of WORDS it has."""
-        return next(word for word in WORDS if getattr(self, word) is not None)
+    def kind(self) -> str:
+        """Which one of KINDS it has."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
     # Made once for all banks, of which a test may have hundreds.
 
@@ -183,7 +183,7 @@ class Clause(_CheckModel):
         """The tests that the occasion or an observation has to pass, or must not."""
         wanted = self.itself or self.next or self.each or self.never or {}
         tests = tests_of({"linked": True} if self.from_link is not None else wanted)
-        return [row for row in tests if self.word not in AT_ONCE or row[0] != "event"]
+        return [row for row in tests if self.kind not in AT_ONCE or row[0] != "event"]
 
     @cached_property
     def ends(self) -> Sequence[Tests]:
@@ -202,9 +202,9 @@ class Clause(_CheckModel):
 
     @model_validator(mode="after")
     def _one_word(self) -> Clause:
-        words = [word for word in WORDS if getattr(self, word) is not None]
+        words = [word for word in KINDS if getattr(self, word) is not None]
         if len(words) != 1:
-            refuse(Mismatch(text=f"Exactly one of {', '.join(WORDS)} is needed, not {' and '.join(words) or 'none'}."))
+            refuse(Mismatch(text=f"Exactly one of {', '.join(KINDS)} is needed, not {' and '.join(words) or 'none'}."))
         unclaimed = sorted(set(self.claim or ()) - {"state", "balance", "transactions"})
         if unclaimed:
             text = unknown(unclaimed[0], ("state", "balance", "transactions"), "There is no claim")
@@ -212,7 +212,7 @@ class Clause(_CheckModel):
         return self
 
 
-WORDS = ("itself", "next", "each", "never", "at_most", "from_link", "claim")
+KINDS = ("itself", "next", "each", "never", "at_most", "from_link", "claim")
 AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decides
 
 

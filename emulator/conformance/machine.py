@@ -131,8 +131,8 @@ class Machine:
         self.check = check
         self.clause = clause
         self.record = record
-        self.word = clause.word
-        self.at_once = self.word in AT_ONCE
+        self.kind = clause.kind
+        self.at_once = self.kind in AT_ONCE
         self.seen = check.occasion if clause.occasion is None else clause.occasion
         self.ends, self.concerns, self.wants = clause.ends, clause.concerns, clause.wants
         self.compared = (*clause.same, *clause.differ)
@@ -145,9 +145,9 @@ class Machine:
     @property
     def deciding(self) -> Sequence[Tests]:
         """The tests of observations that may decide an open occasion."""
-        if self.at_once or self.word == "claim":
+        if self.at_once or self.kind == "claim":
             return ()
-        return [*self.ends, self.concerns, *([self.wants] if self.word == "never" else ())]
+        return [*self.ends, self.concerns, *([self.wants] if self.kind == "never" else ())]
 
     def _key(self, observed: Observation) -> tuple[Any, ...]:
         return tuple(map(observed.__getitem__, self.by))
@@ -162,24 +162,24 @@ class Machine:
         occasion = self.open.get(key)
         if occasion is None:
             return
-        word = self.word
+        kind = self.kind
         concerned = holds(self.concerns, observed)
-        wanted = (concerned or word == "never") and holds(self.wants, observed)
+        wanted = (concerned or kind == "never") and holds(self.wants, observed)
         if not (concerned or wanted):
             return
         now = observed.at, observed.received
-        if word == "at_most":
+        if kind == "at_most":
             self._count(key, occasion, observed, now)
         elif self._is_late(occasion, now):
             self._expire(key)
         else:
             matched = wanted and self._compare(occasion.compared, observed)
-            if matched == (word == "never"):
+            if matched == (kind == "never"):
                 self._fail(key, observed)
-            elif word == "next":
+            elif kind == "next":
                 del self.open[key]
                 self.record.passed += 1
-            elif word == "each":
+            elif kind == "each":
                 occasion.count += 1
 
     def _is_late(self, occasion: _Occasion, now: Moment) -> bool:
@@ -203,7 +203,7 @@ class Machine:
 
     def _holds(self, occasion: _Occasion) -> bool:
         """Whether an occasion that nothing has failed is passed, and not undecided."""
-        return occasion.count > 0 if self.word == "each" else self.word != "next"
+        return occasion.count > 0 if self.kind == "each" else self.kind != "next"
 
     def occur(self, observed: Observation) -> None:
         """Decide an occasion at once or open it; one that is open lasts longer, if only its end would pass it."""
@@ -214,20 +214,20 @@ class Machine:
                 self.record.fail(lambda: Failure(self._text, evidence(observed)))
             return
         key = self._key(observed)
-        if None in key[1:]:
+        if None in key[1:]:  # without a fact of `by` nothing later can be told to belong to it
             return
         now = observed.at, observed.received
         known = self.open.get(key)
         if known is not None:
-            if self.word == "at_most":
+            if self.kind == "at_most":
                 return
             if not self._is_late(known, now):
-                known.opened = known.opened if self.word == "next" else now
+                known.opened = known.opened if self.kind == "next" else now
                 return
             self._expire(key)
         compared = {name: observed[name] for name in self.compared}
         occasion = _Occasion(outline(observed), now, compared)
-        if self.window is not None and self.word == "at_most":
+        if self.window is not None and self.kind == "at_most":
             occasion.times = deque((now,) if holds(self.concerns, observed) else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
@@ -255,7 +255,7 @@ class Machine:
 
     def _expire(self, key: tuple[Any, ...]) -> None:
         """Close an occasion whose window has passed."""
-        if self.word == "next":
+        if self.kind == "next":
             self._fail(key)
         else:
             self._lapse(key)
@@ -274,10 +274,10 @@ class Machine:
         """Judge each occasion by the claim of the TPP about it."""
         for key, occasion in self.open.items():
             belief = (beliefs or {}).get(str(key[1]))
-            holds = None if belief is None else belief.holds(self.clause.claim or {})
-            if belief is None or holds is None:
+            agrees = None if belief is None else belief.holds(self.clause.claim or {})
+            if belief is None or agrees is None:
                 record.skipped += 1
-            elif holds:
+            elif agrees:
                 record.passed += 1
             else:
                 record.fail(Failure(f"{self._text} {belief.text}", brief_evidence(occasion.shown)))
@@ -288,7 +288,7 @@ class Machine:
         for occasion in self.open.values():
             if self._holds(occasion):
                 record.passed += 1
-            elif self.word == "next" and (at_the_end or self._is_late(occasion, now)):
+            elif self.kind == "next" and (at_the_end or self._is_late(occasion, now)):
                 record.fail(Failure(self._text, brief_evidence(occasion.shown)))
             else:
                 record.undecided += 1

@@ -174,14 +174,15 @@ class RuleSet:
         self._stored: list[_ActiveRule] = []
         self._weather = (bank.settings.weather, self._weather_rules(bank.settings.weather))
         self._taken: tuple[Call, set[str]] | None = None
-        self._named: list[tuple[str, _ActiveRule]] = []
-        self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}
+        self._named: list[tuple[str, _ActiveRule]] = []  # all, each with the name that it is shown by
+        self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}  # those that an operation can match
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
         self._additions = 0
-        RULES.follow(bank.documents, self._take)
-        SETTINGS.follow(bank.documents, self._take_weather)  # the bank updates its settings first
+        RULES.follow(bank.documents, self._follow)
+        # after the bank, which follows them since before there were rules, and whose `settings` are then the new ones
+        SETTINGS.follow(bank.documents, self._follow_weather)
 
-    def _take(self, stored: RulesDocument | None) -> None:
+    def _follow(self, stored: RulesDocument | None) -> None:
         """Use the rules of the document from now on; a rule that was already there keeps its counters."""
         rules: list[_ActiveRule] = []
         self._taken = None
@@ -195,7 +196,7 @@ class RuleSet:
             self._known = {active.serial: active for active in rules}
         self._set(rules)
 
-    def _take_weather(self, _settings: Mapping[str, Any] | None) -> None:
+    def _follow_weather(self, _settings: Mapping[str, Any] | None) -> None:
         """Use the rules of the setting from now on."""
         weather, before = self._bank.settings.weather, self._weather
         if weather != before[0]:
@@ -267,12 +268,16 @@ class RuleSet:
         acting = ActingRules()
         for name, active in rules:
             rule = active.rule
-            if rule.unsigned == signed or taken.issuperset(rule.effects) or not rule.when.fits(facts):
+            other_round = rule.unsigned == signed
+            if other_round or taken.issuperset(rule.effects) or not rule.when.fits(facts):
                 continue
             unfit = _unfit(rule, call)
             acting.notes += [f"{name}: {reason}" for reason in unfit.values()]
             usable = {kind: effect for kind, effect in rule.effects.items() if kind not in unfit}
-            if taken.issuperset(usable) or (dice := active.acts(self._bank)) is None:
+            if taken.issuperset(usable):  # not counted
+                continue
+            dice = active.acts(self._bank)
+            if dice is None:
                 continue
             acting.names.append(name)
             for kind, effect in usable.items():

@@ -119,7 +119,8 @@ class Documents(LoadedDocuments):
         super().__init__(kinds)
         self.discarded = False  # changes are no longer stored
         self.log = log
-        # the tables until something is undone, as the call for it may fail; once it is `lost`, it cannot be undone
+        # They stand in for the tables from before something is undone until `undo` puts these back: without memory even
+        # the call of `undo` may fail, and nothing may be read then. Once `lost` they stay until the next load.
         self.lost_tables = _LostTables(self)
         self.lost = False
         # steps and events of the open transaction or of those that wait, and how many blocks are open
@@ -239,7 +240,7 @@ class Documents(LoadedDocuments):
         self.steps.append(restore)
 
     def undo(self, down_to: int) -> None:
-        """Undo the steps after the first `down_to`; raises StoreUnwritable if the documents are lost."""
+        """Undo the steps (`table.Step`) after the first `down_to`, the last first; StoreUnwritable if they are lost."""
         if self.lost:
             raise StoreUnwritable(LOST)
         steps = self.steps
@@ -320,7 +321,7 @@ class Documents(LoadedDocuments):
     def join(self, group: WriteGroup) -> None:
         """Let finished transactions wait for `flush` while `group` is open."""
         self.group = group
-        if self.log.sync_needed:  # a new bank: the answer to its creation waits for its first changes
+        if self.log.sync_needed:  # a new bank: `flush` has nothing to write, but the turn waits for its first changes
             group.waiting.append(self)
 
     def commit(self) -> None:

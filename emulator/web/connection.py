@@ -4,16 +4,19 @@ aiohttp's parser decides what a request is and where it ends, and collects its b
 it. It stops behind each complete request (a queue of one), so the next one is parsed when the answer to this one has
 been written; what arrives meanwhile waits in `_behind`.
 
-| State | Waits for | At most | Then |
-|---|---|---|---|
-| new | the first byte of a request | `head_seconds` | closed |
-| head | the rest of a head | `head_seconds` from its first byte | closed |
-| between | the first byte of a request | `idle_seconds` | closed |
-| body | the rest of a body | `body_seconds` from the end of the head | 408 |
-| answering | the application | no limit of the connection's | |
-| sending | the client, which reads the answer | `write_seconds` for each block | aborted |
-| ended | the client, which reads the last answer and closes | `linger_seconds` | closed |
-| closing | the client, which reads the rest of an answer | `write_seconds` | aborted |
+| State | Seen by | Waits for | At most | Then |
+|---|---|---|---|---|
+| new | nothing was sent | the first byte of a request | `head_seconds` | closed |
+| head | `_head` | the rest of a head | `head_seconds` from its first byte | closed |
+| between | no `_message` | the first byte of a request | `idle_seconds` | closed |
+| body | `_message` without `_task` | the rest of a body | `body_seconds` from the end of the head | 408 |
+| answering | `_task` | the application | no limit of the connection's | |
+| sending | `writing_paused` | the client, which reads the answer | `write_seconds` for each block | aborted |
+| ended | `_ended` | the client, which reads the last answer and closes | `linger_seconds` | closed |
+| closing | `is_closing` | the client, which reads the rest of an answer | `write_seconds` | aborted |
+
+It ends by `_end` behind a last answer (`_refuse` sends one), by `_close` once all is sent, or by `drop` at once. A
+server that stops calls `finish`, which chooses. `leave` only ends a delay or a stream of events.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _COMMENT = b": still here\n\n"
 _READ_AHEAD = 65536  # bytes of further requests that are accepted while one is being answered
 _PIECE = 16384  # bytes that are parsed before sizes are checked: they do not depend on the packets of the network
-_AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5
+_AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5, or more with leading zeros
 
 
 class Connection(BaseProtocol):
@@ -62,7 +65,8 @@ class Connection(BaseProtocol):
         self._peer: str | None = None  # the client's address
         self._behind = bytearray()  # what has arrived and is not parsed yet
         self._head = b""  # of a request whose head is not complete
-        self._fed = 0  # bytes given to the parser since the last head, the piece that completed it not included
+        # bytes given to the parser for the body, which may consist of chunk sizes; before that, for the head
+        self._fed = 0
         self._message: RawRequestMessage | None = None  # the request that is read or answered
         self._body: StreamReader | None = None  # of `_message`
         self._task: asyncio.Task[None] | None = None  # answers `_message`
@@ -308,8 +312,8 @@ class Connection(BaseProtocol):
     def _silent(self) -> None:
         """Close if a head began in the packet of the last request: only the parser knows.
 
-        At what it takes for the end of the connection the parser gives or raises something within a head, and stays as
-        it is between two requests.
+        Told that the connection has ended, it returns None between two requests; within a head it returns or raises
+        something. Then the time for a head is over; between two requests the longer time of an idle connection is not.
         """
         with suppress(HttpProcessingError):
             if self._http.feed_eof() is None:

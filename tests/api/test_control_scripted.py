@@ -840,11 +840,11 @@ def test_an_answer_before_the_signature_is_checked_still_shows_whose_request_it_
 
 
 def test_a_code_that_the_bank_does_not_have_is_taken_with_a_warning(desk: ControlDesk, kari: DeskClient) -> None:
-    rule = {"name": "blocked", "when": {"operation": "getAccounts"}, "then": {"answer": {"code": "SERVICE_BLOCKED"}}}
+    rule = {"name": "blocked", "when": {"operation": "getAccounts"}, "then": {"answer": {"code": "NOBODYS_CODE"}}}
     (count,) = desk.do("POST", "/rules", rule)["counts"]
-    assert count["notes"] == ["The bank itself has no code SERVICE_BLOCKED."]
+    assert count["notes"] == ["The bank itself has no code NOBODYS_CODE."]
     answer = kari.get("/v1/accounts")
-    assert (answer.status, answer.json()["tppMessages"][0]["code"]) == (400, "SERVICE_BLOCKED")
+    assert (answer.status, answer.json()["tppMessages"][0]["code"]) == (400, "NOBODYS_CODE")
     misspelt = {"scenario": "x", "rules": [{"then": {"answer": {"status": 429, "code": "ACESS_EXCEEDED"}}}]}
     applied = desk.do("POST", "/scenario", misspelt)
     assert applied["notes"] == [

@@ -36,7 +36,7 @@ def test_a_good_tpp_is_not_blamed_for_repeating_what_was_lost(name: str) -> None
 
 # One check for each form of a clause: how long its occasions stay open does not depend on what it looks at.
 OF_A_FORM = {
-    (clause.word, clause.clock, clause.within is not None): name
+    (clause.kind, clause.clock, clause.within is not None): name
     for name in sorted(CHECKS)
     for clause in CHECKS[name].expect
 }.values()

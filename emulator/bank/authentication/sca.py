@@ -11,10 +11,10 @@ what is known (`step`), so a step whose result the request has brought is skippe
 
 Nothing leaves `finalised` and `failed`. The functions here do not check that: their callers ask `is_open` first (pages:
 410, control: CONFLICT) and call what ends an SCA within a transaction, which undoes what a FORMAT_ERROR leaves half
-done. The oldest SCAs beyond PASSING_KEPT and MOST_KEPT are deleted, and their pages are 404. An SCA older than LIFETIME
-stays `started` until somebody touches it, as its page still sends the customer back to the TPP, and every reader asks
-`is_late`. Only its notification is a step of bank time (`lapse`). The ten minutes stand in words in `EXPIRED`, the
-console and consents.md#all-limits. How long a session lasts is in `customers/sessions.py`, a consent in
+done. The oldest SCAs beyond PASSING_KEPT and `authorisations.MOST_KEPT` are deleted, and their pages are 404. An SCA
+older than LIFETIME stays `started` until somebody touches it, as its page still sends the customer back to the TPP, and
+every reader asks `is_late`. Only its notification is a step of bank time (`lapse`). The ten minutes stand in words in
+`EXPIRED`, the console and consents.md#all-limits. How long a session lasts is in `customers/sessions.py`, a consent in
 `customers/consents.py`. A method is a name in `METHODS`, from which pages, scenarios and the control interface follow;
 its two texts are `sca_method_NAME` and `sca_method_hint_NAME` (`web/pages/wording.py`, in the same order).
 headers.md#x-psu-authmethod-preferred lists all; one that does not end in _MOBILE or ID is also in `_METHOD` and its
@@ -22,11 +22,11 @@ words (`api/header_matrix.py`).
 
 `complete` does everything at the end, in this order: obstacles, a scripted outcome, the effect on the target, the
 session, the consent, the redirect. The effects on what is approved (payment, basket, cancellation) are the bank's
-`sca_outcomes`; an SCA for access, consent or a user only has session and consent.
+`sca_effects`; an SCA for access, consent or a user only has session and consent.
 
     failure                                     SCA      target                        redirect
     unknown identity number                     failed   unchanged                     PSU_CREDENTIALS_INVALID
-    (on the pages the first one is asked again, `may_try_again`)
+    (on the pages the first one is asked again, `note_mistyping`)
     another person than the request's           failed   unchanged                     PSU_CREDENTIALS_INVALID
     nothing to approve in the wanted context    failed   unchanged                     PSU_CREDENTIALS_INVALID
     older than 10 minutes                       failed   unchanged                     SCA_EXPIRED
@@ -69,7 +69,7 @@ PASSING_KEPT = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ScaFailure:
-    """How an SCA failed, as the redirect reports it."""
+    """How an SCA failed, as the redirect reports it; `system`: the internal system that failed, of a server error."""
 
     status: int
     code: str
@@ -114,7 +114,7 @@ def refusal(error: BankError) -> ScaFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class ScaOutcome:
+class ScaEffect:
     """The effect of the end of an SCA on its target: each function takes the bank and the target's id.
 
     `awaited` returns whether the target still needs the SCA: another person may have signed it, or it may have
@@ -127,9 +127,9 @@ class ScaOutcome:
     declined: Callable[[Bank, str], None] | None = None
 
 
-def _outcome(bank: Bank, sca: Sca) -> ScaOutcome | None:
+def _effect(bank: Bank, sca: Sca) -> ScaEffect | None:
     """The effect of an SCA on its target; None for one that has no effect but session and consent."""
-    return None if sca["purpose"] in PASSING else bank.sca_outcomes[sca["purpose"]]
+    return None if sca["purpose"] in PASSING else bank.sca_effects[sca["purpose"]]
 
 
 def get(bank: Bank, token: str) -> Sca | None:
@@ -162,8 +162,8 @@ def obstacle(bank: Bank, sca: Sca) -> ScaFailure | None:
     """Why an open SCA cannot continue: it has expired, is no longer needed, or its person may no longer act."""
     if is_late(bank, sca):
         return EXPIRED
-    outcome = _outcome(bank, sca)
-    if outcome is not None and not outcome.awaited(bank, sca["target"]):
+    effect = _effect(bank, sca)
+    if effect is not None and not effect.awaited(bank, sca["target"]):
         return NOT_AWAITED
     if "person" not in sca:
         return None
@@ -215,8 +215,8 @@ def steps_ahead(bank: Bank, sca: Sca) -> int:
     return sum(needed[name] for name in ahead)
 
 
-def may_try_again(bank: Bank, sca: Sca) -> bool:
-    """Whether this is the first unknown identity number, possibly a typing error; the second one fails the SCA."""
+def note_mistyping(bank: Bank, sca: Sca) -> bool:
+    """Note an unknown identity number; whether it is the first, possibly a typing error. The second fails the SCA."""
     if sca.get("mistyped"):
         return False
     sca["mistyped"] = True
@@ -283,10 +283,10 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
         return None
     if scripted is not None:
         return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
-    outcome = _outcome(bank, sca)
-    if outcome is not None:
+    effect = _effect(bank, sca)
+    if effect is not None:
         try:
-            outcome.approved(bank, sca["target"], sca["person"], sca.get("chosen", {}).get("agreement"))
+            effect.approved(bank, sca["target"], sca["person"], sca.get("chosen", {}).get("agreement"))
         except BankError as refused:
             return fail(bank, sca, refusal(refused))
     return _finalise(bank, sca, accounts)
@@ -308,9 +308,9 @@ def decline(bank: Bank, sca: Sca) -> str:
     failure = obstacle(bank, sca)
     if failure is not None:
         return fail(bank, sca, failure)
-    outcome = _outcome(bank, sca)
-    if outcome is not None and outcome.declined is not None:
-        outcome.declined(bank, sca["target"])
+    effect = _effect(bank, sca)
+    if effect is not None and effect.declined is not None:
+        effect.declined(bank, sca["target"])
     return fail(bank, sca, DECLINED)
 
 
@@ -433,7 +433,7 @@ def success_redirect(uri: str, session: Session) -> str:
 
 
 def failure_redirect(uri: str, failure: ScaFailure) -> str:
-    """The address after a failed SCA; in a server error `system` names the internal system that failed."""
+    """The address after a failed SCA."""
     values = {"system": failure.system} if failure.system else {}
     values |= {"status": str(failure.status), "code": failure.code, "message": failure.message}
     return _appended(uri, values)

@@ -213,4 +213,4 @@ def _awaits_signature(bank: Bank, basket_id: str) -> bool:
 
 def attach(bank: Bank) -> None:
     """Make a bank's SCAs take effect on its baskets."""
-    bank.sca_outcomes["basket"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+    bank.sca_effects["basket"] = sca.ScaEffect(awaited=_awaits_signature, approved=authorised, declined=declined)

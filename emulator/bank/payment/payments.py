@@ -277,6 +277,6 @@ def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
 
 def attach(bank: Bank) -> None:
     """Make a bank's SCAs and settings take effect on its payments."""
-    bank.sca_outcomes["payment"] = sca.ScaOutcome(awaited=_awaits_signature, approved=authorised, declined=declined)
-    bank.sca_outcomes["cancellation"] = sca.ScaOutcome(awaited=_awaits_cancellation, approved=cancelled)
+    bank.sca_effects["payment"] = sca.ScaEffect(awaited=_awaits_signature, approved=authorised, declined=declined)
+    bank.sca_effects["cancellation"] = sca.ScaEffect(awaited=_awaits_cancellation, approved=cancelled)
     bank.settings_followers.append(progression.reschedule)

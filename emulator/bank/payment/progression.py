@@ -10,7 +10,7 @@ A status is only changed by `lifecycle.change`, which moves the money with it. I
 decides: first signature, decline and cancellation in `payments`. The last signature leads to `accept`.
 
     status        next step (`_natural`)                             due (`schedule`, `_due`)
-    RCVD          RJCT, its SCA ends                                 24 h after it was created
+    RCVD          RJCT, its SCA ends                                 24 h after it was created (`initiation`)
     PATC          RJCT, its SCA ends                                 30 days after the first signature
     ACTC, ACWC    PDNG if its execution is later; else as PDNG       after 1 s
     PDNG          ACSP with its money reserved; without money ACCP   1 s after `executeAt`
@@ -163,13 +163,16 @@ def _due_at(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
     """The documents that are due at this moment and not processed yet; listed once, even for several pieces."""
     documents, listed = bank.documents, bank.due_steps
     content, failures = documents.content(), documents.failures
-    is_known = listed is not None and listed.content is content and (listed.due, listed.failures) == (due, failures)
-    if listed is None or not (is_known and listed.waiting):
-        waiting = deque(
-            (kind, identity) for kind in (*MONEY, *ACCESS) for identity in documents.ids_at(kind, "due", due)
-        )
-        listed = bank.due_steps = DueSteps(due, content, failures, waiting)
-    return listed.waiting
+    if (
+        listed is not None
+        and listed.waiting
+        and listed.content is content
+        and (listed.due, listed.failures) == (due, failures)
+    ):
+        return listed.waiting
+    waiting = deque((kind, identity) for kind in (*MONEY, *ACCESS) for identity in documents.ids_at(kind, "due", due))
+    bank.due_steps = DueSteps(due, content, failures, waiting)
+    return waiting
 
 
 def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:
@@ -219,7 +222,7 @@ def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> No
         lifecycle.change(bank, payment, "PDNG", at)
     elif status in NOT_EXECUTED:
         _execute(bank, payment, at, force=by_hand and status == "ACCP")
-    else:
+    else:  # a status that only a script knows, of a payment that is advanced by hand
         lifecycle.change(bank, payment, "ACSC", at)
 
 
@@ -251,6 +254,7 @@ def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
 
 
 def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
+    """The moment of the next step: of the script, of nobody (`manual`), of the flow, of a retry, of the status."""
     status, flow, pace = payment["status"], flows.of(payment), bank.settings.progression
     progress = payment.get("progress")
     if progress is not None:
@@ -266,11 +270,11 @@ def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         return min(flow.retry(bank, payment, at), max(moment(payment["giveUpAt"]), at + SECOND))
     if isinstance(pace, dict):
         return None
-    execute_at, second = moment(payment["executeAt"]), SECOND if pace == "time" else NO_WAIT
-    if status in ("ACTC", "ACWC") and execute_at > at + second:
-        return at + second
+    execute_at, wait = moment(payment["executeAt"]), SECOND if pace == "time" else NO_WAIT
+    if status in ("ACTC", "ACWC") and execute_at > at + wait:
+        return at + wait
     if status in ("ACTC", "ACWC", "PDNG"):
-        return max(execute_at, at) + second
+        return max(execute_at, at) + wait
     return at + (flow.booked_after(status) if pace == "time" else NO_WAIT)
 
 

@@ -6,7 +6,8 @@ which knows no product: a rule for one product is a member of `Product` that its
 example, its rows in the manual's tables (`python -m tests.docs.sections`) and its example answers (`python -m
 tests.docs.answers`) follow from the members. By hand there are the rules in payments.md (members of a body, missing
 money, cancelling), and in `tests/api/test_control_ready_scenarios.py`, which plays every scenario with every product,
-what the body of this one has; with `verifies_payee` also the words of `payee_check` in `bank/settings.py` and
+what the body of this one has; of a new body a good one in `tests/unit/shapes/bodies.py`; with `instant_headers` the
+first sentences of headers.md; with `verifies_payee` the words of `payee_check` in `bank/settings.py` and
 `tests/unit/payments/test_payee.py`. The steps to add one: add-product.md.
 """
 
@@ -59,8 +60,9 @@ class Product:
     of a bulk), all of which run, so that all problems are reported at once; `whole`: the rules of a bulk as a whole;
     `issued`, `received`: ISO 20022 bank transaction codes of debtor and creditor; `code`: the bank's own;
     `example`: an initiation that works with the fixture known-state, for the OpenAPI document, the collection and the
-    tests; a `timedelta` in it stands for the date so long after today; `verifies_payee`: the setting `payee_check`
-    applies to it; `known_issue`: the known issue applies to it (payments.md#known-issue).
+    tests; a `timedelta` in it stands for the date so long after today; `crosses_border`: its fee, and the creditor is
+    named by IBAN; `verifies_payee`: the setting `payee_check` applies to it; `known_issue`: the known issue applies to
+    it (payments.md#known-issue); `instant_headers`: its creation takes the headers of an instant payment (headers.md).
     """
 
     service: str

@@ -17,7 +17,7 @@ from emulator.conformance.explore.play import AccountTruth, House, Row, Run
 from emulator.conformance.explore.schedule import FaultSchedule
 
 # Failures of what should have come until the end
-_UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.word == "next")
+_UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.kind == "next")
 # Checks that tell customers apart by address or session
 _ONE_CUSTOMER = frozenset(
     check.check for check in ready() for one in check.expect if {"address", "session"}.intersection(one.by)

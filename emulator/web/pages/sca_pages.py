@@ -105,7 +105,7 @@ class _ScaVisit:
         national_id = identity_number(typed)
         if national_id is None:
             return self._page(wrong="identity_wrong", typed=typed[:40])
-        if people.person(self._bank, national_id) is None and sca.may_try_again(self._bank, self._document):
+        if people.person(self._bank, national_id) is None and sca.note_mistyping(self._bank, self._document):
             return self._page(wrong="identity_unknown", typed=typed[:40])
         with self._bank.documents.transaction():
             redirect = sca.identify(self._bank, self._document, national_id)
