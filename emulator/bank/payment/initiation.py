@@ -43,8 +43,9 @@ from emulator.bank.scheme import execution, rules
 
 DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
-# Accounts by the members that named them in earlier orders, until a document changes (None: not held by this bank).
-AccountCache = dict[tuple[str | None, ...], Account | None]
+# By the members that named it in earlier orders, until a document changes: a debtor's account with the name of its
+# holder, a creditor's account (None: not held by this bank).
+AccountCache = dict[tuple[str | None, ...], Any]
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
 
 
@@ -68,9 +69,11 @@ class PaymentOrder:
 def initiate(bank: Bank, product: Product, order: PaymentOrder) -> Payment:
     """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names every problem."""
     cache = bank.accounts.values()
-    debtor = _debtor(bank, order, cache)
+    debtor, holder = _debtor(bank, order, cache)
     drafts = _drafts(bank, product, order.initiation, cache, debtor)
     payment = _document(bank, product, order, debtor, drafts)
+    if holder is not None:
+        payment["debtorName"] = holder
     if payment["agreement"] is not None:
         check_register_limit(bank, payment)
     if not order.allow_duplicate:
@@ -109,9 +112,6 @@ def _document(
         "amount": price["amount"],
     }
     payment.update(cast(Payment, price))
-    name = accounts.holder(bank, debtor)
-    if name is not None:
-        payment["debtorName"] = name
     if entries is not None:
         payment["entries"] = entries
     if product.verifies_payee and bank.settings.payee_check != "off":
@@ -121,17 +121,17 @@ def _document(
     return payment
 
 
-def _debtor(bank: Bank, order: PaymentOrder, cache: AccountCache) -> Account:
-    """The account to pay from (do not change it), from the cache if it is named by IBAN."""
+def _debtor(bank: Bank, order: PaymentOrder, cache: AccountCache) -> tuple[Account, str | None]:
+    """The account to pay from (do not change it) and the name of its holder, from the cache if it is named by IBAN."""
     named = order.initiation["debtorAccount"]
     iban = named.get("iban")
     if iban is None or order.script.permission_removed:
         return _payable(bank, order, named)
     key = (iban, order.national_id, order.context, order.agreement)
-    account = cache.get(key)
-    if account is None:
-        account = cache[key] = _payable(bank, order, named)
-    return account
+    if key not in cache:
+        cache[key] = _payable(bank, order, named)
+    debtor: tuple[Account, str | None] = cache[key]
+    return debtor
 
 
 def _creditor(bank: Bank, initiation: Mapping[str, Any], cache: AccountCache) -> Account | None:
@@ -140,11 +140,12 @@ def _creditor(bank: Bank, initiation: Mapping[str, Any], cache: AccountCache) ->
     key = (named.get("iban"), named.get("bban"))
     if key not in cache:
         cache[key] = accounts.creditor(bank, named)
-    return cache[key]
+    creditor: Account | None = cache[key]
+    return creditor
 
 
-def _payable(bank: Bank, order: PaymentOrder, named: Mapping[str, Any]) -> Account:
-    """The named account; FORBIDDEN for one that is unknown, another person's or closed to payments."""
+def _payable(bank: Bank, order: PaymentOrder, named: Mapping[str, Any]) -> tuple[Account, str | None]:
+    """The named account, and its holder; FORBIDDEN for one that is unknown, another person's or closed to payments."""
     account = _named(bank, named)
     allowed = account is not None and (
         order.national_id is None
@@ -153,7 +154,7 @@ def _payable(bank: Bank, order: PaymentOrder, named: Mapping[str, Any]) -> Accou
     if account is None or not allowed:
         raise BankError("FORBIDDEN", "The customer may not pay from this account.", "debtorAccount")
     check_open(bank, account, named, removed=order.script.permission_removed)
-    return account
+    return account, accounts.holder(bank, account)
 
 
 def check_open(bank: Bank, account: Account, named: Mapping[str, Any], *, removed: bool = False) -> None:
