@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import compress
 from operator import itemgetter
 
 from emulator.api.header_matrix import BASKET_GET, BASKET_POST, COLUMNS, FORMATS, INSTANT_POST, MATRIX, TRANSFER_POST
@@ -69,8 +70,8 @@ def one_spelling(lower: str, value: str) -> str:
 def with_one_spelling(headers: HeaderPairs) -> HeaderPairs | None:
     """The headers in the spelling in which they are compared; None if they have it already."""
     sent = headers if isinstance(headers, Fields) else Fields.of(headers)
-    ids = [value for lower, value in zip(sent.lower, sent.values, strict=True) if lower in IDS]
-    if "".join(sent.values).isascii() and "".join(ids).lower() == "".join(ids):  # as nearly all are
+    ids = "".join(compress(sent.values, map(IDS.__contains__, sent.lower)))
+    if "".join(sent.values).isascii() and ids == ids.lower():  # as nearly all are
         return None
     values = tuple(map(one_spelling, sent.lower, sent.values))
     return None if values == sent.values else Fields(sent.names, sent.lower, values)

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from emulator.bank.accounts import accounts, ledger
@@ -69,7 +69,7 @@ def next_due(bank: Bank, kinds: tuple[Kind[Any], ...] | None = None) -> str | No
     if kinds is None:  # ends wait for nothing where they are not notified, and this is asked at every request
         kinds = (*MONEY, *ACCESS) if bank.settings.notifications else MONEY
     first: Any = bank.documents.first_key
-    return min((due for kind in kinds if (due := first(kind, "due")) is not None), default=None)
+    return min(filter(None, map(first, kinds, repeat("due"))), default=None)
 
 
 def run_due(bank: Bank) -> None:
