@@ -31,7 +31,7 @@ from emulator.conformance.runner import persons_of
 from emulator.scenario import durations, loader, target
 from emulator.scenario.target import ScenarioTarget
 
-MOMENT = timedelta(seconds=2)  # of bank time that each request lets pass
+EACH_REQUEST = timedelta(seconds=2)  # of bank time, which each request lets pass
 PAUSE = timedelta(seconds=60)  # that passes after an answer 503 or 429 without Retry-After
 PATIENCE = 8  # reads of a status without news from the bank, after which time jumps to what is due
 POLLS = frozenset(
@@ -78,7 +78,7 @@ class RunBank:
 
 
 class House(Protocol):
-    """Opens banks."""
+    """Opens the banks of runs."""
 
     def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> RunBank:
         """A new bank in its known state, whose clock stands still."""
@@ -115,7 +115,12 @@ class _Waiting:
 
 
 class Run:
-    """A schedule on a bank. `news` is set whenever there may be something for the customer or the driver to do."""
+    """A schedule on a bank. `news` is set whenever there may be something for the customer or the driver to do.
+
+    What happens after a request happens on the bank's thread. There the driver (`clients`) calls `act`, `wait`,
+    `elapse`, `leave`, `restarted` and `finish`, too; elsewhere it only looks at `requests`, `killed` and `endless`.
+    The judge reads the rest once the run is `over`.
+    """
 
     def __init__(self, schedule: FaultSchedule, house: House, name: str) -> None:
         self.schedule = schedule
@@ -127,7 +132,8 @@ class Run:
         self.unseen: set[int] = set()  # the others by their numbers in the log: the TPP does not know their answers
         self.accepted = False  # whether the bank has accepted a request
         self.refused = ""  # the last request before that
-        self.ended: dict[str, int] = {}  # payment -> the number of answers when it became final
+        # payment -> `answers` when it became final, or was asked for in vain after that: the judge compares them
+        self.ended: dict[str, int] = {}
         self.known: set[str] = set()  # payments whose final status the TPP has read
         self.killed = False  # the command is to be killed now
         self.endless: str | None = None
@@ -137,8 +143,8 @@ class Run:
         self.left = False  # the TPP is silent and nothing is due: what it still sends is not judged
         self.over = False
         self._counts: Counter[str] = Counter()  # requests by operation
-        self._quiet = 0  # reads of a status since the last news from the bank
-        self._still: Counter[str] = Counter()  # the same, requests by method and address
+        self._quiet = 0  # reads of a status since something last changed at the bank
+        self._still: Counter[str] = Counter()  # all requests since then, by method and address
         self._waiting: list[_Waiting] = []
         self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
         self._changes = [fault for fault in schedule.faults if isinstance(fault, ChangeFault)]
@@ -298,9 +304,9 @@ class Run:
             self._elapse(timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE)
         elif self._quiet > PATIENCE and due is not None:
             self._quiet = 0
-            self._move(max(moment(due), self._bank.clock.now() + MOMENT))
+            self._move(max(moment(due), self._bank.clock.now() + EACH_REQUEST))
         else:
-            self._elapse(MOMENT)
+            self._elapse(EACH_REQUEST)
 
     def _elapse(self, length: timedelta) -> None:
         self._move(self._bank.clock.now() + length)
@@ -308,7 +314,7 @@ class Run:
     def _move(self, now: datetime) -> None:
         """Set bank time, at most to its end, and let everything happen that is due by then, at its own moment."""
         self.bank.service.settle()
-        self._bank.clock.set(now=min(now, END - MOMENT))
+        self._bank.clock.set(now=min(now, END - EACH_REQUEST))
         self.bank.service.settle()
         self._now = self._bank.clock.stamp()
 
@@ -334,7 +340,7 @@ class Run:
     def act(self, *, silent: bool = False) -> list[str]:
         """Let the customer act where the page is open; returns the addresses that the browser then opens, in order.
 
-        To be called on the bank's thread. `silent`: the TPP only waits.
+        `silent`: the TPP only waits.
         """
         redirects: list[str] = []
         if self.over:
@@ -408,7 +414,7 @@ class Run:
         return self.left
 
     def elapse(self, seconds: float) -> None:
-        """The TPP has waited that long: bank time passes too. To be called on the bank's thread."""
+        """The TPP has waited that long: bank time passes too."""
         if not self.over:
             self._elapse(timedelta(seconds=seconds))
 
@@ -420,7 +426,7 @@ class Run:
     # The end
 
     def finish(self) -> None:
-        """The TPP has ended: let everything happen that is still due. To be called on the bank's thread."""
+        """The TPP has ended: let everything happen that is still due."""
         self._row("time", "the TPP has ended; everything that is due happens")
         for waiting in self._waiting:
             self._authenticate(waiting)  # whoever is late acts all the same
