@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from emulator.bank.errors import counted
+from emulator.bank.formats import composed
 from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import qcstatements
 from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER
@@ -79,7 +80,10 @@ def read_certificate(text: str) -> TppCertificate:
 
 
 def identity(certificate: x509.Certificate) -> AuthenticatedTpp:
-    """The certificate's holder: id, name and roles; raise CertificateUnreadable."""
+    """The certificate's holder: id, name and roles; raise CertificateUnreadable.
+
+    Texts are composed (NFC), as those of requests are, which may contain the id.
+    """
     subject = certificate.subject
     identifiers = subject.get_attributes_for_oid(_ORGANIZATION_IDENTIFIER)
     tpp_id = str(identifiers[0].value) if identifiers else subject.rfc4514_string()
@@ -88,7 +92,8 @@ def identity(certificate: x509.Certificate) -> AuthenticatedTpp:
     names = subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME) or subject.get_attributes_for_oid(
         x509.NameOID.ORGANIZATION_NAME
     )
-    return AuthenticatedTpp(tpp_id, str(names[0].value) if names else tpp_id, _roles(certificate))
+    name = str(names[0].value) if names else tpp_id
+    return AuthenticatedTpp(composed(tpp_id), composed(name), _roles(certificate))
 
 
 @lru_cache(maxsize=256)

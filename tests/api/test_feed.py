@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.control_desk import ControlDesk
-from tests.api.desk import DeskClient, advance, ok
-from tests.known_state import KARI, SIRI
+from tests.api.desk import DeskClient, advance, messages, ok
+from tests.known_state import EVEN, KARI, SIRI
 
 RENUMBER = [{"effect": "renumber-day"}]
 
@@ -115,6 +115,15 @@ def test_all_links_of_a_customer_with_renewed_ids_lead_somewhere(tpp: DeskClient
     for expected in (200, 200, 200, 200, 429):
         account = own(tpp.log_in(KARI))
         assert tpp.get(f"/v1/accounts/{account}/balances", headers=alone).status == expected
+
+
+def test_an_id_of_another_consent_of_the_customer_is_unknown(tpp: DeskClient, desk: ControlDesk) -> None:
+    desk.do("PUT", "/settings", {"account_ids": "renewed"})
+    private = own(tpp.log_in(EVEN, context="PRIVATE"))
+    other = tpp.log_in(EVEN, context="CORPORATE")
+    assert ok(other.get(f"/v1/accounts/{own(other)}"))["account"]["resourceId"] == own(other)
+    for path in ("", "/balances", "/transactions"):
+        assert messages(other.get(f"/v1/accounts/{private}{path}")) == [("RESOURCE_UNKNOWN", "id")]
 
 
 def test_a_consent_keeps_the_ids_that_it_was_given_with(tpp: DeskClient, desk: ControlDesk) -> None:

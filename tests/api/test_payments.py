@@ -113,6 +113,9 @@ def test_location_leads_back_to_the_bank_that_was_asked(
     assert client.get(answer.json()["_links"]["self"]["href"]).status == 200
     basket = client.post("/v1/signing-baskets", json={"paymentIds": [answer.json()["paymentId"]]})
     assert basket.headers["Location"] == f"/banks/other/v1/signing-baskets/{basket.json()['basketId']}"
+    for consents in ("consents", "bank-offered-consents"):
+        consent = client.post(f"/v1/{consents}")
+        assert consent.headers["Location"] == f"/banks/other/v1/consents/{consent.json()['consentId']}"
     other.bank.change_settings({"links": "absolute"})
     again = client.post(path, json=body)
     assert again.headers["Location"] == again.json()["_links"]["self"]["href"]

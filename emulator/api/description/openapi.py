@@ -64,7 +64,6 @@ _ANSWERED: dict[str, JsonObject] = {
     SCA_APPROACH[0]: {"type": "string", "enum": [SCA_APPROACH[1]]},
     **{name: dict(schema) for name, schema in NOTIFICATION_ANSWERS.items()},
 }
-_LOCATED = frozenset({"createPayment", "createSigningBasket"})
 _MANUAL = {  # its sections about operations, by their tag
     "Signing baskets": "baskets",
     "Payments": "payments#reading-a-payment",
@@ -266,7 +265,7 @@ def _responses(form: OperationVariant, forms: Sequence[OperationVariant], writer
 def _answered(row: Operation, status: int) -> JsonObject:
     """The headers of a success."""
     names = ["X-Request-ID"]
-    if status == 201 and row.id in _LOCATED:
+    if status == 201 and row.remembers:
         names.append("Location")
     if status == 201 and row.notifies:
         names += [SCA_APPROACH[0], *NOTIFICATION_ANSWERS]

@@ -56,8 +56,8 @@ def _requested(call: Call) -> Reply[answers.Consent]:
     access.consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
-    links = {"scaRedirect": call.sca_link(token)}
-    return Reply(201, {"consentId": consent_id, "consentStatus": "received", "_links": links}, (SCA_APPROACH,))
+    links, location = {"scaRedirect": call.sca_link(token)}, call.location(f"/v1/consents/{consent_id}")
+    return Reply(201, {"consentId": consent_id, "consentStatus": "received", "_links": links}, (location, SCA_APPROACH))
 
 
 def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | None]:

@@ -10,6 +10,7 @@ customers that it knows, and nothing about other customers' accounts.
     a live session; not for one account       401 SCA_NOT_FOUND, SCA_EXPIRED, PSU_CREDENTIALS_INVALID
     without PSU-IP-Address
     a valid consent that covers the account   401 CONSENT_UNKNOWN, CONSENT_EXPIRED, CONSENT_INVALID
+    the id is not that of another consent     404 RESOURCE_UNKNOWN
     without PSU-IP-Address: 4 calls in 24 h   429 ACCESS_EXCEEDED
 
 Payments and baskets need the PSU alone (`payer`), the list of agreements a live session (`session_holder`). Each 401 is
@@ -189,6 +190,9 @@ def account_reader(
     if claim.attended or resource is None:
         _check_session(bank, claim, caller, own)
     caller.consent = _valid_consent(bank, claim, caller, resource, kind)
+    is_its_one_id = bank.settings.account_ids == "same" and shown == resource
+    if resource is not None and not is_its_one_id and shown != caller.shown(bank, resource):
+        raise BankError("RESOURCE_UNKNOWN", f"The account has the id {shown} under another consent.", "id")
     if not claim.attended and quota == "details" and consents.age(bank, caller.consent) > DETAILS_CONSENT:
         raise ScaNeeded("CONSENT_EXPIRED", "Without the PSU present, details need a consent of the last 90 days.")
     return caller

@@ -176,6 +176,7 @@ def test_a_key_that_may_not_sign_is_refused(making: Making, key: Any, reason: st
          r"CN=Seal,O=Firm\, AS,C=NO", "Seal"),
         ([(NameOID.COUNTRY_NAME, "NO"), (NameOID.ORGANIZATION_NAME, "Firm")], "O=Firm,C=NO", "Firm"),
         ([(NameOID.COUNTRY_NAME, "NO")], "C=NO", "C=NO"),
+        ([(NameOID.COMMON_NAME, "A\u030as")], "CN=\u00c5s", "\u00c5s"),  # composed, as requests name it
     ],
 )  # fmt: skip
 def test_the_identity_is_the_organization_identifier_else_the_subject(
