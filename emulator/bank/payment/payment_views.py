@@ -42,9 +42,7 @@ TEXTS: Mapping[str, Mapping[PsuMessage, str]] = {
 
 def psu_message(payment: Payment, language: str = "en") -> str | None:
     """The psuMessage of a payment in `en` or `nb`; None if it has none."""
-    if "psuMessages" in payment:
-        return " ".join(TEXTS[language][message] for message in payment["psuMessages"])
-    return payment.get("psuMessage")
+    return " ".join(TEXTS[language][message] for message in payment.get("psuMessages", ())) or None
 
 
 class ApprovalItem(flows.PaymentDates, TypedDict):
