@@ -44,16 +44,9 @@ PurposeCode = Literal[
     "INVS", "SALA", "IDCP", "CASH", "CORT", "INTC", "PENS", "SSBE", "SUPP", "TAXS", "TREA", "VATX", "LOAN", "OTHR"
 ]
 Frequency = Literal[
-    "Daily",
-    "Weekly",
-    "EveryTwoWeeks",
-    "Monthly",
-    "EveryTwoMonths",
-    "Quarterly",
-    "SemiAnnual",
-    "Annual",
+    "Daily", "Weekly", "EveryTwoWeeks", "Monthly", "EveryTwoMonths", "Quarterly", "SemiAnnual", "Annual",
     "MonthlyVariable",
-]
+]  # fmt: skip
 References = Annotated[list[StructuredReference], Field(min_length=1)]
 
 

@@ -69,17 +69,14 @@ def is_waiting(payment: Payment) -> bool:
     return has_open(payment) and all(entry["status"] != HELD for entry in payment["entries"])
 
 
-def is_decided(payment: Payment) -> bool:
-    """Whether every entry of a bulk has its final status."""
-    return all(entry["status"] not in (OPEN, HELD) for entry in payment["entries"])
-
-
-def outcome(payment: Payment) -> str:
-    """The final status of the bulk, by its entries."""
-    paid = [entry["status"] == PAID for entry in payment["entries"]]
-    if all(paid):
+def outcome(payment: Payment) -> str | None:
+    """The final status of the bulk, by its entries; None while one of them has not its own."""
+    statuses = {entry["status"] for entry in payment["entries"]}
+    if statuses & {OPEN, HELD}:
+        return None
+    if statuses == {PAID}:
         return "ACSC"
-    return "PART" if any(paid) else "RJCT"
+    return "PART" if PAID in statuses else "RJCT"
 
 
 def item(payment: Payment, index: int) -> dict[str, Any]:
