@@ -79,6 +79,11 @@ def oslo_date(at: datetime) -> date:
     return at.astimezone(OSLO).date()
 
 
+def oslo_day(stamped: str) -> str:
+    """The calendar date in Oslo at a moment in text, in text too."""
+    return oslo_date(moment(stamped)).isoformat()
+
+
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """The clock with which a bank starts when it is created or reset; `now` None: real time."""

@@ -58,14 +58,8 @@ def expression(text: str) -> Pattern:
         raise Mismatch(text=f"This is not a regular expression of RE2: {reason}.") from None
 
 
-class _Absent:
-    """The value of a member that is absent."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-ABSENT = _Absent()
+ABSENT = object()
+"""The value of a member that is absent."""
 MOST_COMPARED = 50  # entries of a list that are compared to find the most similar one
 Difference = tuple[Path, str]
 

@@ -73,7 +73,7 @@ class RuleEntry(TypedDict):
     rule: dict[str, Any]  # the rule as JSON of its YAML
     scenario: str | None  # the scenario that added it
     added: str  # the moment it was added
-    serial: NotRequired[str]  # unique among the bank's rules; earlier versions wrote none
+    serial: str  # unique among the bank's rules
 
 
 class RulesDocument(TypedDict):
@@ -526,7 +526,7 @@ class Payment(Price):
     history: list[StatusChange]  # oldest first
     created: str
     debtorAccountId: str
-    debtorName: NotRequired[str]  # missing in documents of earlier versions
+    debtorName: NotRequired[str]  # missing where the account has no owner
     currency: str  # of the debtor's account
     likeness: str  # a hash, the same for logical duplicates
     entries: NotRequired[list[BulkEntry]]  # of a bulk
@@ -545,7 +545,6 @@ class Payment(Price):
     progress: NotRequired[list[tuple[str, float]]]  # scripted: the next statuses, and the seconds before each
     polls: NotRequired[int]  # status reads since the last step, with progression {polls: N}
     psuMessages: NotRequired[list[PsuMessage]]  # of ACWC and RJCT
-    psuMessage: NotRequired[str]  # instead of psuMessages, in English, in documents of earlier versions
     payeeVerification: NotRequired[PayeeVerification]  # with the setting payee_check
 
 

@@ -132,8 +132,7 @@ def _came(entry: Entry) -> str:
 
 
 def _days_after(day: str, days: int) -> date:
-    """A date that many days later, at most the last one: earlier versions took sandbox data with any date."""
-    return min(date.fromisoformat(day), date.max - timedelta(days=days)) + timedelta(days=days)
+    return date.fromisoformat(day) + timedelta(days=days)
 
 
 def _times(amount: Entry, percent: int) -> dict[str, Any]:

@@ -170,32 +170,11 @@ def refusal(target: Target, domains: Sequence[str], allowed: Collection[Host]) -
     return None
 
 
-# From the IANA special-purpose registries; the lists of `ipaddress` differ between versions of Python.
-_NOT_PUBLIC_4 = tuple(
-    map(
-        ip_network,
-        (
-            "0.0.0.0/8",
-            "10.0.0.0/8",
-            "100.64.0.0/10",  # carrier-grade NAT; metadata services of some clouds
-            "127.0.0.0/8",
-            "168.63.129.16/32",  # an internal service of a cloud provider
-            "169.254.0.0/16",  # link-local; metadata services of most clouds
-            "172.16.0.0/12",
-            "192.0.0.0/24",  # IETF protocols; metadata services of some clouds
-            "192.0.2.0/24",
-            "192.88.99.0/24",
-            "192.168.0.0/16",
-            "198.18.0.0/15",
-            "198.51.100.0/24",
-            "203.0.113.0/24",
-            "224.0.0.0/3",  # multicast and reserved
-        ),
-    )
-)
+# What `is_global` allows in some version of Python: an internal service of a cloud provider, IETF protocols (metadata
+# services of some clouds), relays to IPv6, multicast; then tunnels to IPv4 addresses, protocols and documentation.
+_NOT_PUBLIC_4 = tuple(map(ip_network, ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "224.0.0.0/3")))
 _PUBLIC_6 = ip_network("2000::/3")
-# Exceptions: tunnels to IPv4 addresses, ranges for documentation, benchmarks and protocols.
-_NOT_PUBLIC_6 = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+_NOT_PUBLIC_6 = tuple(map(ip_network, ("2001::/23", "2002::/16", "3fff::/20")))
 
 
 def is_public(address: str) -> bool:

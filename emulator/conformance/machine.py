@@ -79,33 +79,22 @@ class Record:
 Moment = tuple[float, float]
 """Bank time and real time, in seconds since 1970."""
 
-Outline = tuple[int, int | str, str, str, float]
-"""The part of an occasion that is kept while it is open: of a request its number, status, method and target, of another
-event 0 and a description; and bank time."""
 
-
-def outline(observed: Observation) -> Outline:
-    """The outline of an occasion; headers and body are not kept, as an occasion may be open for long."""
+def brief_evidence(observed: Observation) -> Evidence:
+    """The evidence of an occasion, without headers and body, as it may be open for long."""
     if observed.is_request:
         exchange = observed.exchange
-        request = exchange.request
-        return exchange.id, exchange.status, request.method, request.target, observed.at
+        method, target = exchange.request.method, exchange.request.target
+        text = f"{method} {target} answered {exchange.status or 'nothing'}"
+        return Evidence(str(exchange.id), text, observed.at, method, target)
     about = next((str(observed[name]) for name in ("payment", "sca", "consent", "basket") if observed[name]), "")
-    what = " ".join(filter(None, (observed["event"], str(observed["outcome"] or observed["link"] or ""), about)))
-    return 0, what, "", "", observed.at
-
-
-def brief_evidence(outline: Outline) -> Evidence:
-    """The evidence of an occasion, without headers and body."""
-    number, what, method, target, at = outline
-    if not method:
-        return Evidence("", str(what), at)
-    return Evidence(str(number), f"{method} {target} answered {what or 'nothing'}", at, method, target)
+    what = (observed["event"], str(observed["outcome"] or observed["link"] or ""), about)
+    return Evidence("", " ".join(filter(None, what)), observed.at)
 
 
 def evidence(observed: Observation) -> Evidence:
     """The evidence of an observation that failed a check: enough to send the request again."""
-    brief = brief_evidence(outline(observed))
+    brief = brief_evidence(observed)
     if not observed.is_request:
         return brief
     request = observed.exchange.request
@@ -117,7 +106,7 @@ def evidence(observed: Observation) -> Evidence:
 class _Occasion:
     """An open occasion: when it arose, the facts to compare, and what was observed since."""
 
-    shown: Outline
+    shown: Evidence
     opened: Moment
     compared: Mapping[str, Any]
     times: deque[Moment] | None = None
@@ -226,7 +215,7 @@ class Machine:
                 return
             self._expire(key)
         compared = {name: observed[name] for name in self.compared}
-        occasion = _Occasion(outline(observed), now, compared)
+        occasion = _Occasion(brief_evidence(observed), now, compared)
         if self.window is not None and self.kind == "at_most":
             occasion.times = deque((now,) if holds(self.concerns, observed) else ())
         self.open[key] = occasion
@@ -262,9 +251,7 @@ class Machine:
 
     def _fail(self, key: tuple[Any, ...], instead: Observation | None = None) -> None:
         shown = self.open.pop(key).shown
-        self.record.fail(
-            lambda: Failure(self._text, brief_evidence(shown), None if instead is None else evidence(instead))
-        )
+        self.record.fail(lambda: Failure(self._text, shown, None if instead is None else evidence(instead)))
 
     @property
     def _text(self) -> str:
@@ -280,7 +267,7 @@ class Machine:
             elif agrees:
                 record.passed += 1
             else:
-                record.fail(Failure(f"{self._text} {belief.text}", brief_evidence(occasion.shown)))
+                record.fail(Failure(f"{self._text} {belief.text}", occasion.shown))
 
     def settle(self, record: Record, now: Moment) -> None:
         """Count the open occasions in the record of a report at `now`."""
@@ -289,6 +276,6 @@ class Machine:
             if self._holds(occasion):
                 record.passed += 1
             elif self.kind == "next" and (at_the_end or self._is_late(occasion, now)):
-                record.fail(Failure(self._text, brief_evidence(occasion.shown)))
+                record.fail(Failure(self._text, occasion.shown))
             else:
                 record.undecided += 1

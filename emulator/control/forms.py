@@ -24,6 +24,11 @@ from emulator.scenario.values import Context
 closed = with_config(ConfigDict(extra="forbid"))
 
 
+@closed
+class Closed(TypedDict):
+    """A form that refuses unknown members."""
+
+
 def listed(name: str, about: str, **member: Any) -> type[BaseModel]:
     """The form of an answer with one member, a list: `listed("Payments", "Payments, newest first.", payments=Payment)`.
 
@@ -33,8 +38,7 @@ def listed(name: str, about: str, **member: Any) -> type[BaseModel]:
     return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=about, **forms)
 
 
-@closed
-class Message(TypedDict):
+class Message(Closed):
     """A problem, and the member, header or parameter that has it (`path`)."""
 
     category: Literal["ERROR", "WARNING"]
@@ -43,8 +47,7 @@ class Message(TypedDict):
     text: NotRequired[str]
 
 
-@closed
-class Error(TypedDict):
+class Error(Closed):
     """A refused request: every problem is listed, and nothing was changed."""
 
     tppMessages: list[Message]

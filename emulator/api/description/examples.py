@@ -17,71 +17,7 @@ from emulator.bank import products
 UUID = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
 
 # By name: a description, and an example for the headers of requests.
-HEADERS: dict[str, tuple[str, str | None]] = {
-    "x-accept-fix": (
-        "Changes requested before they become the default, comma-separated.",
-        "amount-as-string,longer-names",
-    ),
-    "X-Request-ID": (
-        "Unique for each call; a repeated creation gets the stored answer.",
-        "99391c7e-ad88-49ec-a2ad-99ddcb1f7721",
-    ),
-    "TPP-Session-ID": (
-        "The SCA session: an SCA is valid for an hour under it.",
-        "3d1f2a52-07c4-4f0c-9f5a-0d8b6f0d5f9e",
-    ),
-    "TPP-Redirect-URI": (
-        "The address to which the customer's browser returns after SCA.",
-        "https://tpp.example/callback?state=42",
-    ),
-    "TPP-Redirect-Preferred": ("false: the approval is shown as in the bank's app. Default: true.", "true"),
-    "TPP-Brand-Logging-Information": (
-        "The brand that the bank shows to the customer in its log.",
-        "A brand of the TPP",
-    ),
-    "Date": ("When the request was signed, RFC 7231; at most 300 s from real time.", "Mon, 02 Mar 2026 08:00:00 GMT"),
-    "Digest": (
-        "SHA-256 or SHA-512 of the body, base64 (RFC 3230).",
-        "SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
-    ),
-    "TPP-Signature-Certificate": ("The signing certificate, base64 DER on one line.", "MIID..."),
-    "Signature": (
-        "The signature over the request.",
-        'keyId="SN=1A2B,CA=CN=Bank Emulator Sandbox CA,O=Bank Emulator,C=NO",algorithm="rsa-sha256",'
-        'headers="(request-target) date digest x-request-id psu-id tpp-redirect-uri",signature="..."',
-    ),
-    "PSU-ID": ("The customer's id, from the redirect after the first SCA.", UUID),
-    "X-PSU-IDENTITY": ("The customer's national identity number, instead of PSU-ID.", "14888520059"),
-    "X-PSU-AuthMethod-Preferred": ("The method of the SCA; the customer then need not choose one.", "HA2"),
-    "PSU-Corporate-ID": ("The corporate agreement that the customer acts under.", UUID),
-    "PSU-Context": ("For whom the customer acts; default: the context of the session.", "PRIVATE"),
-    "PSU-IP-Address": ("The customer's IP address; without it the customer is not present.", "192.0.2.17"),
-    "PSU-IP-Port": ("The port of the customer's own request.", "51112"),
-    "PSU-User-Agent": ("User-Agent of the customer's own request.", "Mozilla/5.0"),
-    "PSU-Accept": ("Accept of the customer's own request.", "text/html"),
-    "PSU-Accept-Charset": ("Accept-Charset of the customer's own request.", "utf-8"),
-    "PSU-Accept-Encoding": ("Accept-Encoding of the customer's own request.", "gzip"),
-    "PSU-Accept-Language": (
-        "Accept-Language of the customer's own request; selects the language of the SCA pages.",
-        "nb-NO",
-    ),
-    "PSU-HTTP-Method": ("The method of the customer's own request.", "POST"),
-    "PSU-Device-ID": ("The id of the customer's device.", UUID),
-    "PSU-Geo-Location": ("The customer's position, such as GEO:59.9139,10.7522.", "GEO:59.9139,10.7522"),
-    "TPP-Notification-URI": (
-        "The address for notifications of changes of status, if the setting notifications is on.",
-        "https://tpp.example/notifications",
-    ),
-    "TPP-Notification-Content-Preferred": (
-        "Which changes: status= and some of SCA, PROCESS, LAST; default PROCESS.",
-        "status=SCA,PROCESS",
-    ),
-    # of answers
-    "Location": ("The address of the created resource.", None),
-    "ASPSP-SCA-Approach": ("The approach by which the PSU authenticates.", None),
-    "ASPSP-Notification-Support": ("Whether the bank will notify; only if the request has TPP-Notification-URI.", None),
-    "ASPSP-Notification-Content": ("The changes that the bank will notify of.", None),
-}
+HEADERS: Mapping[str, tuple[str, str | None]] = json.loads(files(__package__).joinpath("headers.json").read_bytes())
 
 REFUSED = "refused"  # the key of the answers that any operation may give, beside the operationIds
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.operation import Access, Call, Reply, link, operation
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
@@ -31,7 +31,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers import people
 from emulator.bank.customers.access import Caller, shared_accounts, shared_cards
-from emulator.bank.documents import Account, AccountRef, Card, Transaction
+from emulator.bank.documents import Account, AccountRef, Card, Consent, Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION
 from emulator.bank.money import plain
@@ -56,13 +56,16 @@ def caller_of(call: Call) -> Caller:
     return call.caller
 
 
+def _consent(call: Call) -> Consent:
+    return cast("Consent", caller_of(call).consent)
+
+
 @_operation("GET", "/v1/accounts", {200: f"{_ANSWERS}:Accounts"}, query=WITH_BALANCE)
 def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
     """The accounts that the PSU shares."""
     fix = fixes(call)
     shown = [
-        _account(call, account, fix)
-        for account in accounts.newest_first(shared_accounts(call.bank, caller_of(call).consent))
+        _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, _consent(call)))
     ]
     body: account_answers.Accounts = {"accounts": shown}
     return Reply(200, amounts(body, fix))
@@ -229,7 +232,7 @@ def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
     The card accounts that the customer shares with this TPP.
     """
     fix = fixes(call)
-    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, caller_of(call).consent))]
+    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, _consent(call)))]
     body: account_answers.CardAccounts = {"cardAccounts": shown}
     return Reply(200, amounts(body, fix))
 

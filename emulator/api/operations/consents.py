@@ -11,7 +11,7 @@ from emulator.api.header_matrix import DETAILS
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.bank.authentication import sca
-from emulator.bank.clock import moment, oslo_date
+from emulator.bank.clock import moment, oslo_date, oslo_day
 from emulator.bank.customers import access, consents, people
 from emulator.bank.documents import Consent, Sca
 from emulator.bank.errors import BankError, ScaNeeded
@@ -106,7 +106,7 @@ def get_consent(call: Call) -> Reply[answers.ConsentDetails]:
         "recurringIndicator": True,
         "validUntil": oslo_date(moment(since) + consents.LIFETIME).isoformat(),
         "frequencyPerDay": access.UNATTENDED_CALLS,
-        "lastActionDate": last_use or oslo_date(moment(last)).isoformat(),
+        "lastActionDate": last_use or oslo_day(last),
         "consentStatus": status,
         "_links": {"self": call.link(path, "GET", "DELETE"), "status": call.link(f"{path}/status")},
     }

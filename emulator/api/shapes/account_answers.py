@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from emulator.api.shapes.parts import (
     AccountRef,
     Bic,
+    Closed,
     Currency,
     DateTime,
     IsoDate,
@@ -20,7 +20,6 @@ from emulator.api.shapes.parts import (
     Text35,
     Text70,
     Text140,
-    closed,
 )
 from emulator.api.shapes.payments import CardReference
 from emulator.bank.accounts.accounts import BalanceType
@@ -29,8 +28,7 @@ from emulator.bank.documents import Usage
 BankTransactionCode = Annotated[str, Field(min_length=4, max_length=14)]
 
 
-@closed
-class Balance(TypedDict):
+class Balance(Closed):
     """One balance."""
 
     balanceAmount: ShownAmount
@@ -39,8 +37,7 @@ class Balance(TypedDict):
     lastChangeDateTime: DateTime
 
 
-@closed
-class AccountMembers(TypedDict):
+class AccountMembers(Closed):
     """The members of an account without its links."""
 
     resourceId: str
@@ -56,37 +53,32 @@ class AccountMembers(TypedDict):
     balances: NotRequired[list[Balance]]
 
 
-@closed
 class Account(AccountMembers):
     """An account; before the fix cash-account-type-iso cashAccountType says Current, Savings and so on."""
 
     _links: Links
 
 
-@closed
-class Accounts(TypedDict):
+class Accounts(Closed):
     """The accounts that the customer shares."""
 
     accounts: list[Account]
 
 
-@closed
-class AccountDetails(TypedDict):
+class AccountDetails(Closed):
     """One account."""
 
     account: Account
 
 
-@closed
-class Balances(TypedDict):
+class Balances(Closed):
     """The balances of an account."""
 
     account: AccountRef
     balances: list[Balance]
 
 
-@closed
-class CurrencyExchange(TypedDict):
+class CurrencyExchange(Closed):
     """The rate at which an amount was converted; unitCurrency is the base of the rate."""
 
     sourceCurrency: Currency
@@ -97,8 +89,7 @@ class CurrencyExchange(TypedDict):
     contractIdentification: NotRequired[str]
 
 
-@closed
-class EntryDetail(TypedDict):
+class EntryDetail(Closed):
     """A transaction inside a batch; corporate context only."""
 
     transactionAmount: ShownAmount
@@ -112,8 +103,7 @@ class EntryDetail(TypedDict):
     _links: NotRequired[Links]
 
 
-@closed
-class Transaction(TypedDict):
+class Transaction(Closed):
     """A transaction; creditorId, ultimateCreditor and ultimateDebtor are not offered."""
 
     batchIndicator: NotRequired[bool]
@@ -139,22 +129,19 @@ class Transaction(TypedDict):
     _links: NotRequired[Links]
 
 
-@closed
 class DetailedTransaction(Transaction):
     """A transaction with the entries of a batch."""
 
     entryDetails: NotRequired[list[EntryDetail]]
 
 
-@closed
-class TransactionDetails(TypedDict):
+class TransactionDetails(Closed):
     """One transaction in full."""
 
     transactionsDetails: DetailedTransaction
 
 
-@closed
-class TransactionLists(TypedDict):
+class TransactionLists(Closed):
     """A page of booked and pending transactions, newest first; links `next` and `previous` lead to other pages."""
 
     booked: NotRequired[list[Transaction]]
@@ -162,24 +149,21 @@ class TransactionLists(TypedDict):
     _links: Links
 
 
-@closed
-class Transactions(TypedDict):
+class Transactions(Closed):
     """The transactions of an account."""
 
     account: AccountRef
     transactions: TransactionLists
 
 
-@closed
-class CardRef(TypedDict):
+class CardRef(Closed):
     """A card account by its masked number."""
 
     maskedPan: str
     currency: Currency
 
 
-@closed
-class RelatedAccount(TypedDict):
+class RelatedAccount(Closed):
     """The account that payments from a card account are debited to."""
 
     bban: NotRequired[str]
@@ -188,8 +172,7 @@ class RelatedAccount(TypedDict):
     other: CardReference
 
 
-@closed
-class CardAccountMembers(TypedDict):
+class CardAccountMembers(Closed):
     """The members of a card account without its links."""
 
     resourceId: str
@@ -204,37 +187,32 @@ class CardAccountMembers(TypedDict):
     balances: NotRequired[list[Balance]]
 
 
-@closed
 class CardAccount(CardAccountMembers):
     """A card account; its name has up to 35 characters before the fix longer-names."""
 
     _links: Links
 
 
-@closed
-class CardAccounts(TypedDict):
+class CardAccounts(Closed):
     """The card accounts that the customer shares."""
 
     cardAccounts: list[CardAccount]
 
 
-@closed
-class CardAccountDetails(TypedDict):
+class CardAccountDetails(Closed):
     """One card account."""
 
     cardAccount: CardAccount
 
 
-@closed
-class CardBalances(TypedDict):
+class CardBalances(Closed):
     """The balances of a card account."""
 
     cardAccount: CardRef
     balances: list[Balance]
 
 
-@closed
-class AcceptorAddress(TypedDict):
+class AcceptorAddress(Closed):
     """Where a card was used."""
 
     street: NotRequired[str]
@@ -244,8 +222,7 @@ class AcceptorAddress(TypedDict):
     country: NotRequired[str]
 
 
-@closed
-class CardTransaction(TypedDict):
+class CardTransaction(Closed):
     """A card transaction; before its fix transactionAmount and originalAmount are swapped."""
 
     cardTransactionId: NotRequired[Text35]
@@ -265,8 +242,7 @@ class CardTransaction(TypedDict):
     proprietaryBankTransactionCode: NotRequired[str]
 
 
-@closed
-class CardTransactionLists(TypedDict):
+class CardTransactionLists(Closed):
     """A page of booked and pending card transactions, newest first."""
 
     booked: NotRequired[list[CardTransaction]]
@@ -274,8 +250,7 @@ class CardTransactionLists(TypedDict):
     _links: Links
 
 
-@closed
-class CardTransactions(TypedDict):
+class CardTransactions(Closed):
     """The transactions of a card account."""
 
     cardAccount: CardRef

@@ -8,19 +8,18 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from emulator.api.shapes.parts import (
     Address,
     Bban,
     Bic,
+    Closed,
     Currency,
     Iban,
     IsoDate,
     Links,
     ShownAmount,
     StructuredReference,
-    closed,
     values_of,
 )
 from emulator.api.shapes.payments import CardReference, Frequency, PurposeCode
@@ -38,8 +37,7 @@ TransactionStatus = Annotated[
 PsuMessage = Annotated[str, Field(max_length=512)]
 
 
-@closed
-class TppMessage(TypedDict):
+class TppMessage(Closed):
     """One operational message to the TPP."""
 
     category: Literal["ERROR", "WARNING"]
@@ -48,16 +46,14 @@ class TppMessage(TypedDict):
     text: NotRequired[Annotated[str, Field(max_length=512)]]
 
 
-@closed
-class Error(TypedDict):
+class Error(Closed):
     """A refusal; a 401 has `_links.scaRedirect`."""
 
     tppMessages: list[TppMessage]
     _links: NotRequired[Links]
 
 
-@closed
-class PayeeVerification(TypedDict):
+class PayeeVerification(Closed):
     """How well the creditor's name matches the account holder's: match, close match, no match, or not possible.
 
     `matchedName` is the holder's name, for a close match.
@@ -67,8 +63,7 @@ class PayeeVerification(TypedDict):
     matchedName: NotRequired[str]
 
 
-@closed
-class PaymentCreated(TypedDict):
+class PaymentCreated(Closed):
     """A payment that has been created."""
 
     paymentId: str
@@ -81,8 +76,7 @@ class PaymentCreated(TypedDict):
     _links: NotRequired[Links]
 
 
-@closed
-class PaymentState(TypedDict):
+class PaymentState(Closed):
     """The status of a payment without links."""
 
     paymentId: str
@@ -91,15 +85,13 @@ class PaymentState(TypedDict):
     psuMessage: NotRequired[PsuMessage]
 
 
-@closed
 class PaymentStatus(PaymentState):
     """The status of a payment."""
 
     _links: Links
 
 
-@closed
-class CancellationStarted(TypedDict):
+class CancellationStarted(Closed):
     """The customer must approve that an authorised payment is cancelled."""
 
     paymentId: str
@@ -107,8 +99,7 @@ class CancellationStarted(TypedDict):
     _links: Links
 
 
-@closed
-class NamedAccount(TypedDict):
+class NamedAccount(Closed):
     """An account as the initiation named it."""
 
     bban: NotRequired[Bban]
@@ -117,8 +108,7 @@ class NamedAccount(TypedDict):
     currency: Currency
 
 
-@closed
-class InitiatedPayment(TypedDict):
+class InitiatedPayment(Closed):
     """The members of a payment's initiation, of every product."""
 
     endToEndIdentification: NotRequired[str]
@@ -134,15 +124,13 @@ class InitiatedPayment(TypedDict):
     remittanceInformationStructuredArray: NotRequired[list[StructuredReference]]
 
 
-@closed
-class Execution(TypedDict):
+class Execution(Closed):
     """One execution of a standing order: booked (ACSC), or skipped for lack of funds (RJCT)."""
 
     executionDate: IsoDate
     transactionStatus: TransactionStatus
 
 
-@closed
 class PaymentDetails(InitiatedPayment):
     """A payment: the members of its initiation and its state."""
 
@@ -169,8 +157,7 @@ class PaymentDetails(InitiatedPayment):
     _links: Links
 
 
-@closed
-class Authorisation(TypedDict):
+class Authorisation(Closed):
     """An explicit authorisation that has been started."""
 
     scaStatus: Literal["started"]
@@ -179,22 +166,19 @@ class Authorisation(TypedDict):
     _links: Links
 
 
-@closed
-class ScaStatus(TypedDict):
+class ScaStatus(Closed):
     """The status of an authorisation."""
 
     scaStatus: Literal["started", "finalised", "failed"]
 
 
-@closed
-class Authorisations(TypedDict):
+class Authorisations(Closed):
     """The authorisations that the TPP has started, by id."""
 
     authorisationIds: list[str]
 
 
-@closed
-class BasketCreated(TypedDict):
+class BasketCreated(Closed):
     """A signing basket that has been created."""
 
     basketId: str
@@ -203,8 +187,7 @@ class BasketCreated(TypedDict):
     _links: NotRequired[Links]
 
 
-@closed
-class BasketDetails(TypedDict):
+class BasketDetails(Closed):
     """A signing basket."""
 
     payments: list[str]
@@ -212,16 +195,14 @@ class BasketDetails(TypedDict):
     _links: NotRequired[Links]
 
 
-@closed
-class BasketStatus(TypedDict):
+class BasketStatus(Closed):
     """The worst of the statuses of a basket's payments."""
 
     transactionStatus: BasketTransactionStatus
     _links: NotRequired[Links]
 
 
-@closed
-class Consent(TypedDict):
+class Consent(Closed):
     """A consent that the customer grants at scaRedirect."""
 
     consentId: str
@@ -233,8 +214,7 @@ class Consent(TypedDict):
 ConsentStatus = Literal["received", "rejected", "valid", "revokedByPsu", "expired", "terminatedByTpp"]
 
 
-@closed
-class SharedAccount(TypedDict):
+class SharedAccount(Closed):
     """An account or card account that a consent covers."""
 
     bban: NotRequired[Bban]
@@ -243,8 +223,7 @@ class SharedAccount(TypedDict):
     currency: NotRequired[Currency]
 
 
-@closed
-class AccountAccess(TypedDict):
+class AccountAccess(Closed):
     """The accounts that a consent covers: the same ones in all three members, chosen by the customer at the bank."""
 
     accounts: list[SharedAccount]
@@ -252,8 +231,7 @@ class AccountAccess(TypedDict):
     transactions: list[SharedAccount]
 
 
-@closed
-class ConsentDetails(TypedDict):
+class ConsentDetails(Closed):
     """A consent."""
 
     access: AccountAccess
@@ -265,15 +243,13 @@ class ConsentDetails(TypedDict):
     _links: Links
 
 
-@closed
-class ConsentState(TypedDict):
+class ConsentState(Closed):
     """The status of a consent."""
 
     consentStatus: ConsentStatus
 
 
-@closed
-class User(TypedDict):
+class User(Closed):
     """The PSU with a PSU-ID."""
 
     psuId: str
@@ -282,8 +258,7 @@ class User(TypedDict):
     context: Annotated[str, values_of(Literal["PRIVATE", "CORPORATE"])]
 
 
-@closed
-class Agreement(TypedDict):
+class Agreement(Closed):
     """A corporate agreement of the PSU."""
 
     psuCorporateId: str
@@ -291,8 +266,7 @@ class Agreement(TypedDict):
     organisationNumber: str
 
 
-@closed
-class Agreements(TypedDict):
+class Agreements(Closed):
     """The corporate agreements of the PSU."""
 
     agreements: list[Agreement]

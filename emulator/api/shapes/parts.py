@@ -32,7 +32,10 @@ def _as_documented(schema: dict[str, Any]) -> None:
         member.pop("title", None)
 
 
-closed = with_config(ConfigDict(extra="forbid", strict=True, json_schema_extra=_as_documented))
+@with_config(ConfigDict(extra="forbid", strict=True, json_schema_extra=_as_documented))
+class Closed(TypedDict):
+    """A shape that refuses unknown members and converts nothing."""
+
 
 # A rule over several members; it takes the body as sent, whose members may have any type.
 Rule = Callable[[Any], Iterable[Message]]
@@ -104,16 +107,14 @@ Bic = Annotated[str, Field(pattern=_BIC)]
 AmountText = Annotated[str, Field(pattern=AMOUNT)]
 
 
-@closed
-class Amount(TypedDict):
+class Amount(Closed):
     """A positive amount with exactly the minor units of its currency."""
 
     amount: AmountText
     currency: Currency
 
 
-@closed
-class Address(TypedDict):
+class Address(Closed):
     """A postal address."""
 
     street: NotRequired[Text70]
@@ -123,8 +124,7 @@ class Address(TypedDict):
     country: Country
 
 
-@closed
-class StructuredReference(TypedDict):
+class StructuredReference(Closed):
     """A structured remittance reference, such as an OCR/KID."""
 
     reference: Filled35
@@ -235,8 +235,7 @@ LooseAmount = Annotated[
 ]
 
 
-@closed
-class LooseMoney(TypedDict):
+class LooseMoney(Closed):
     """An amount of sandbox data."""
 
     amount: LooseAmount
@@ -271,8 +270,7 @@ DateTime = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[
 Verb = Literal["GET", "PUT", "POST", "DELETE"]
 
 
-@closed
-class Link(TypedDict):
+class Link(Closed):
     """A link and the methods that it allows."""
 
     href: str
@@ -282,16 +280,14 @@ class Link(TypedDict):
 Links = dict[str, Link]
 
 
-@closed
-class ShownAmount(TypedDict):
+class ShownAmount(Closed):
     """An amount as text with the minor units of its currency; an outgoing amount is negative."""
 
     amount: ShownText
     currency: Currency
 
 
-@closed
-class AccountRef(TypedDict):
+class AccountRef(Closed):
     """An account by its numbers."""
 
     bban: NotRequired[Annotated[str, Field(max_length=30)]]

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from emulator.api.shapes.parts import (
     DAY_OF_EXECUTION,
@@ -22,6 +21,7 @@ from emulator.api.shapes.parts import (
     Amount,
     Bban,
     Bic,
+    Closed,
     Currency,
     Filled,
     Filled35,
@@ -33,7 +33,6 @@ from emulator.api.shapes.parts import (
     StructuredReference,
     Text35,
     Text70,
-    closed,
     each,
     inner,
     instructed_amount,
@@ -45,37 +44,27 @@ PurposeCode = Literal[
     "INVS", "SALA", "IDCP", "CASH", "CORT", "INTC", "PENS", "SSBE", "SUPP", "TAXS", "TREA", "VATX", "LOAN", "OTHR"
 ]
 Frequency = Literal[
-    "Daily",
-    "Weekly",
-    "EveryTwoWeeks",
-    "Monthly",
-    "EveryTwoMonths",
-    "Quarterly",
-    "SemiAnnual",
-    "Annual",
+    "Daily", "Weekly", "EveryTwoWeeks", "Monthly", "EveryTwoMonths", "Quarterly", "SemiAnnual", "Annual",
     "MonthlyVariable",
-]
+]  # fmt: skip
 References = Annotated[list[StructuredReference], Field(min_length=1)]
 
 
-@closed
-class CardReference(TypedDict):
+class CardReference(Closed):
     """The account that a card account is settled through, as a card account to pay from."""
 
     identification: Filled35
     schemeNameProprietary: Literal["creditCardAccount"]
 
 
-@closed
-class DomesticCreditor(TypedDict):
+class DomesticCreditor(Closed):
     """A Norwegian creditor account."""
 
     bban: Bban
     currency: Currency
 
 
-@closed
-class DomesticDebtor(TypedDict):
+class DomesticDebtor(Closed):
     """The account to pay from: exactly one of bban and other."""
 
     currency: Currency
@@ -83,16 +72,14 @@ class DomesticDebtor(TypedDict):
     other: NotRequired[CardReference]
 
 
-@closed
-class IbanAccount(TypedDict):
+class IbanAccount(Closed):
     """An account by its IBAN."""
 
     iban: Iban
     currency: Currency
 
 
-@closed
-class ForeignCreditor(TypedDict):
+class ForeignCreditor(Closed):
     """A creditor account abroad: exactly one of iban and bban."""
 
     iban: NotRequired[Iban]
@@ -100,8 +87,7 @@ class ForeignCreditor(TypedDict):
     currency: Currency
 
 
-@closed
-class _Remittance(TypedDict):
+class _Remittance(Closed):
     """The remittance members of domestic payments; a message or structured references, not both."""
 
     ultimateDebtor: NotRequired[Text70]
@@ -111,7 +97,6 @@ class _Remittance(TypedDict):
     remittanceInformationStructuredArray: NotRequired[References]
 
 
-@closed
 class InstantTransfer(_Remittance):
     """An instant Norwegian domestic credit transfer, INDCTS."""
 
@@ -122,7 +107,6 @@ class InstantTransfer(_Remittance):
     debtorAccount: DomesticDebtor
 
 
-@closed
 class _DomesticCore(_Remittance):
     instructedAmount: Amount
     creditorName: Filled70
@@ -131,7 +115,6 @@ class _DomesticCore(_Remittance):
     endToEndIdentification: NotRequired[Text35]
 
 
-@closed
 class DomesticTransfer(_DomesticCore):
     """A Norwegian domestic credit transfer."""
 
@@ -139,7 +122,6 @@ class DomesticTransfer(_DomesticCore):
     requestedExecutionDate: NotRequired[IsoDate]
 
 
-@closed
 class PeriodicTransfer(_DomesticCore):
     """A standing order for Norwegian domestic credit transfers."""
 
@@ -154,13 +136,11 @@ class PeriodicTransfer(_DomesticCore):
     ]
 
 
-@closed
 class BulkEntry(_DomesticCore):
     """One payment of a bulk: a domestic one without debtor account; its date is the bulk's."""
 
 
-@closed
-class BulkTransfer(TypedDict):
+class BulkTransfer(Closed):
     """A bulk of Norwegian domestic credit transfers."""
 
     debtorAccount: DomesticDebtor
@@ -170,8 +150,7 @@ class BulkTransfer(TypedDict):
     paymentInformationId: NotRequired[Text35]
 
 
-@closed
-class _International(TypedDict):
+class _International(Closed):
     endToEndIdentification: NotRequired[Text35]
     instructedAmount: Amount
     creditorName: Filled70
@@ -181,14 +160,12 @@ class _International(TypedDict):
     requestedExecutionDate: NotRequired[IsoDate]
 
 
-@closed
 class SepaTransfer(_International):
     """A SEPA credit transfer, SCT."""
 
     creditorAccount: IbanAccount
 
 
-@closed
 class CrossBorderTransfer(_International):
     """A cross-border credit transfer."""
 
@@ -238,8 +215,7 @@ _PAYMENT: tuple[Rule, ...] = (instructed_amount, _one_remittance)
 _DOMESTIC: tuple[Rule, ...] = (*_PAYMENT, _exactly_one("debtorAccount", "bban", "other"))
 
 
-@closed
-class SigningBasket(TypedDict):
+class SigningBasket(Closed):
     """1 to 10 different payments, by the identifiers that their creation returned."""
 
     paymentIds: Annotated[list[Filled], Field(min_length=1, max_length=10)]

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter
-from typing_extensions import TypedDict
 
 from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
 from emulator.api.shapes.answers import TppMessage
@@ -22,6 +21,7 @@ from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
     AccountRef,
+    Closed,
     Country,
     Currency,
     Filled,
@@ -35,7 +35,6 @@ from emulator.api.shapes.parts import (
     Text35,
     Text70,
     Text140,
-    closed,
     each,
     inner,
     loose_amount,
@@ -129,8 +128,7 @@ TransactionCode = Annotated[str, Fits(_CODE)]
 Mail = Annotated[str, Field(max_length=254), Fits(_MAIL)]
 
 
-@closed
-class PostedCustomer(TypedDict):
+class PostedCustomer(Closed):
     """A customer."""
 
     customerNumber: CustomerNumber
@@ -138,16 +136,14 @@ class PostedCustomer(TypedDict):
     type: CustomerType
 
 
-@closed
-class PostedBalance(TypedDict):
+class PostedBalance(Closed):
     """A balance of an account or card account."""
 
     balanceType: NotRequired[Text35]
     balanceAmount: LooseMoney
 
 
-@closed
-class PostedAccount(TypedDict):
+class PostedAccount(Closed):
     """An account; the lengths of a Norwegian IBAN and its BBAN are checked, check digits are not.
 
     A blocked or deleted one stays in lists and refuses payments; a deleted one cannot be read otherwise.
@@ -166,8 +162,7 @@ class PostedAccount(TypedDict):
     owners: NotRequired[Owners]
 
 
-@closed
-class PostedTransaction(TypedDict):
+class PostedTransaction(Closed):
     """A booked transaction of an account."""
 
     amount: LooseAmount
@@ -191,8 +186,7 @@ class PostedTransaction(TypedDict):
 PostedTransactions = PostedTransaction | list[PostedTransaction]
 
 
-@closed
-class PostedCardAccount(TypedDict):
+class PostedCardAccount(Closed):
     """A card account; accountNumber is the BBAN that it is settled through."""
 
     customerNumber: Filled70
@@ -209,8 +203,7 @@ class PostedCardAccount(TypedDict):
     status: NotRequired[Text35]
 
 
-@closed
-class PostedAcceptorAddress(TypedDict):
+class PostedAcceptorAddress(Closed):
     """Where a card was used."""
 
     street: NotRequired[Text70]
@@ -220,8 +213,7 @@ class PostedAcceptorAddress(TypedDict):
     country: NotRequired[Country]
 
 
-@closed
-class PostedCardTransaction(TypedDict):
+class PostedCardTransaction(Closed):
     """A booked transaction of a card account."""
 
     cardTransactionId: NotRequired[Text35]
@@ -244,15 +236,13 @@ class PostedCardTransaction(TypedDict):
 PostedCardTransactions = PostedCardTransaction | list[PostedCardTransaction]
 
 
-@closed
-class EngagedAccount(TypedDict):
+class EngagedAccount(Closed):
     """The account of an engagement."""
 
     iban: OwnIban
 
 
-@closed
-class PostedEngagement(TypedDict):
+class PostedEngagement(Closed):
     """The rights that an agreement gives on an account; `customer` is a customerNumber or customerId."""
 
     customer: Filled
@@ -262,8 +252,7 @@ class PostedEngagement(TypedDict):
     approvalLimit: NotRequired[LooseAmount]
 
 
-@closed
-class PostedAgreement(TypedDict):
+class PostedAgreement(Closed):
     """An agreement; `owner` is a customerNumber or customerId, `signatures` the number that a payment needs."""
 
     owner: Filled
@@ -272,8 +261,7 @@ class PostedAgreement(TypedDict):
     engagements: NotRequired[list[PostedEngagement]]
 
 
-@closed
-class ContactInformation(TypedDict):
+class ContactInformation(Closed):
     """The address for the bank's messages about downtime."""
 
     email: Mail
@@ -285,7 +273,7 @@ class ContactInformation(TypedDict):
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
-class Warned(TypedDict):
+class Warned(Closed):
     """Warnings about members that the bank does not know."""
 
     tppMessages: NotRequired[list[TppMessage]]
@@ -298,7 +286,6 @@ class SandboxAccountExtras(Warned):
     owners: NotRequired[list[str]]
 
 
-@closed
 class SandboxAccount(SandboxAccountExtras):
     """An account as posted, with its current balance; `status` where it was posted or is not enabled."""
 
@@ -318,7 +305,6 @@ class SandboxAccount(SandboxAccountExtras):
 SandboxAccountList = list[SandboxAccount]
 
 
-@closed
 class EngagementMembers(Warned):
     """The members of an engagement without its links."""
 
@@ -330,7 +316,6 @@ class EngagementMembers(Warned):
     approvalLimit: NotRequired[LooseAmount]
 
 
-@closed
 class SandboxEngagement(EngagementMembers):
     """The rights that an agreement gives on an account."""
 
@@ -340,7 +325,6 @@ class SandboxEngagement(EngagementMembers):
 SandboxEngagementList = list[SandboxEngagement]
 
 
-@closed
 class AgreementMembers(Warned):
     """The members of an agreement without its engagements and links."""
 
@@ -350,7 +334,6 @@ class AgreementMembers(Warned):
     signatures: NotRequired[int]
 
 
-@closed
 class SandboxAgreement(AgreementMembers):
     """An agreement; without `signatures` a payment needs one."""
 
@@ -361,7 +344,6 @@ class SandboxAgreement(AgreementMembers):
 SandboxAgreementList = list[SandboxAgreement]
 
 
-@closed
 class SandboxCustomer(Warned):
     """A customer."""
 
@@ -377,30 +359,26 @@ class SandboxCustomer(Warned):
 SandboxCustomerList = list[SandboxCustomer]
 
 
-@closed
-class SandboxCustomers(TypedDict):
+class SandboxCustomers(Closed):
     """The customers of the known state."""
 
     customers: list[SandboxCustomer]
 
 
-@closed
-class OwnLink(TypedDict):
+class OwnLink(Closed):
     """The link to the transaction itself."""
 
     self: Link
 
 
-@closed
-class BothNumbers(TypedDict):
+class BothNumbers(Closed):
     """An account by its numbers; an unknown number is empty."""
 
     iban: str
     bban: str
 
 
-@closed
-class SandboxTransaction(TypedDict):
+class SandboxTransaction(Closed):
     """A transaction of an account: `amount` in whole currency units, absent text is empty."""
 
     id: str
@@ -423,7 +401,6 @@ class SandboxTransaction(TypedDict):
 SandboxTransactionList = list[SandboxTransaction]
 
 
-@closed
 class MadeTransaction(PostedTransaction, Warned):
     """A transaction that has been created: the posted members, and its id."""
 
@@ -434,7 +411,6 @@ class MadeTransaction(PostedTransaction, Warned):
 SandboxTransactions = MadeTransaction | list[MadeTransaction]
 
 
-@closed
 class SandboxCardAccount(Warned):
     """A card account as posted, with its current balance."""
 
@@ -457,7 +433,6 @@ class SandboxCardAccount(Warned):
 SandboxCardAccountList = list[SandboxCardAccount]
 
 
-@closed
 class SandboxCardTransaction(CardTransaction):
     """A card transaction, with its amounts never swapped, whatever x-accept-fix says."""
 
@@ -468,7 +443,6 @@ class SandboxCardTransaction(CardTransaction):
 SandboxCardTransactionList = list[SandboxCardTransaction]
 
 
-@closed
 class MadeCardTransaction(PostedCardTransaction, Warned):
     """A card transaction that has been created: the posted members, and its id."""
 
@@ -479,7 +453,6 @@ class MadeCardTransaction(PostedCardTransaction, Warned):
 SandboxCardTransactions = MadeCardTransaction | list[MadeCardTransaction]
 
 
-@closed
 class StoredContact(ContactInformation, Warned):
     """The address for the bank's messages about downtime."""
 

@@ -117,22 +117,10 @@ def balances(bank: Bank, account: Account) -> dict[BalanceType, Decimal]:
 CARD_SCHEME: Literal["creditCardAccount"] = "creditCardAccount"  # the only schemeNameProprietary
 
 _SHOWN = (
-    "cardTransactionId",
-    "terminalId",
-    "transactionDate",
-    "bookingDate",
-    "transactionAmount",
-    "originalAmount",
-    "markupFee",
-    "markupFeePercentage",
-    "cardAcceptorId",
-    "cardAcceptorAddress",
-    "merchantCategoryCode",
-    "maskedPan",
-    "transactionDetails",
-    "invoiced",
-    "proprietaryBankTransactionCode",
-)
+    "cardTransactionId", "terminalId", "transactionDate", "bookingDate", "transactionAmount", "originalAmount",
+    "markupFee", "markupFeePercentage", "cardAcceptorId", "cardAcceptorAddress", "merchantCategoryCode", "maskedPan",
+    "transactionDetails", "invoiced", "proprietaryBankTransactionCode",
+)  # fmt: skip
 
 
 def reference_of(identity: str) -> str:

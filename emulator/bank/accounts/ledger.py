@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Literal, cast
 
 from emulator.bank.bank import Bank
-from emulator.bank.clock import moment, oslo_date
+from emulator.bank.clock import oslo_day
 from emulator.bank.documents import Account, Transaction, TransactionMembers
 from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
@@ -96,7 +96,7 @@ def _entered(
     replaced: str | None,
 ) -> Transaction:
     """The document of a transaction on `account`; `replaced`: the id of the pending one that it replaces."""
-    value_date = members.get("valueDate") or members.get("bookingDate") or _oslo(at)
+    value_date = members.get("valueDate") or members.get("bookingDate") or oslo_day(at)
     transaction: Transaction = {
         "id": replaced or bank.ids.new(),
         "accountId": account["id"],
@@ -109,13 +109,9 @@ def _entered(
         "order": f"{value_date}|{at}",
     }
     if status == "booked":
-        booking_date = transaction.setdefault("bookingDate", _oslo(at))
+        booking_date = transaction.setdefault("bookingDate", oslo_day(at))
         transaction["order"] = f"{booking_date}|{at}"
     return transaction
-
-
-def _oslo(at: str) -> str:
-    return oslo_date(moment(at)).isoformat()
 
 
 def settle_pending(bank: Bank, transaction: Transaction) -> None:

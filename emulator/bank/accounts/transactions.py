@@ -32,33 +32,16 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of an item in its batch, a
 
 # The members of an entry of a batch, beside its amount.
 _BATCH_MEMBERS = (
-    "creditorName",
-    "creditorAccount",
-    "debtorName",
-    "debtorAccount",
-    "remittanceInformationUnstructured",
-    "remittanceInformationUnstructuredArray",
-    "remittanceInformationStructuredArray",
-)
+    "creditorName", "creditorAccount", "debtorName", "debtorAccount", "remittanceInformationUnstructured",
+    "remittanceInformationUnstructuredArray", "remittanceInformationStructuredArray",
+)  # fmt: skip
 # The members of an entry in the order of answers; creditorId and the ultimate parties are not offered.
 _SHOWN = (
-    "endToEndId",
-    "bookingDate",
-    "valueDate",
-    "transactionAmount",
-    "currencyExchange",
-    "creditorName",
-    "creditorAccount",
-    "creditorAgent",
-    "debtorName",
-    "debtorAccount",
-    "debtorAgent",
-    "remittanceInformationUnstructured",
-    "remittanceInformationUnstructuredArray",
-    "remittanceInformationStructuredArray",
-    "purposeCode",
-    "proprietaryBankTransactionCode",
-)
+    "endToEndId", "bookingDate", "valueDate", "transactionAmount", "currencyExchange", "creditorName",
+    "creditorAccount", "creditorAgent", "debtorName", "debtorAccount", "debtorAgent",
+    "remittanceInformationUnstructured", "remittanceInformationUnstructuredArray",
+    "remittanceInformationStructuredArray", "purposeCode", "proprietaryBankTransactionCode",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from emulator.bank.accounts import accounts
 from emulator.bank.accounts.accounts import holder, reference
 from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
-from emulator.bank.clock import moment, oslo_date
+from emulator.bank.clock import oslo_day
 from emulator.bank.documents import Account, AccountRef, BulkEntry, Payment, TransactionDetails, TransactionMembers
 from emulator.bank.formats import digits_of
 from emulator.bank.money import exchange_member, plain
@@ -142,7 +142,7 @@ def debit(
 def pending(members: TransactionMembers, execute_at: str) -> TransactionMembers:
     """A debtor's transaction before it is booked: its value date is the day of the planned execution."""
     waiting = members.copy()
-    waiting["valueDate"] = max(oslo_date(moment(execute_at)).isoformat(), waiting.pop("bookingDate"))
+    waiting["valueDate"] = max(oslo_day(execute_at), waiting.pop("bookingDate"))
     return waiting
 
 

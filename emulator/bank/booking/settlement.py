@@ -30,7 +30,7 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
 from emulator.bank.booking.entries import PaymentPart
-from emulator.bank.clock import moment, oslo_date
+from emulator.bank.clock import oslo_day
 from emulator.bank.customers.people import CORPORATE
 from emulator.bank.documents import Account, BulkEntry, Payment, Price, TransactionDetails, TransactionMembers
 from emulator.bank.kinds import ACCOUNT
@@ -69,17 +69,14 @@ def is_waiting(payment: Payment) -> bool:
     return has_open(payment) and all(entry["status"] != HELD for entry in payment["entries"])
 
 
-def is_decided(payment: Payment) -> bool:
-    """Whether every entry of a bulk has its final status."""
-    return all(entry["status"] not in (OPEN, HELD) for entry in payment["entries"])
-
-
-def outcome(payment: Payment) -> str:
-    """The final status of the bulk, by its entries."""
-    paid = [entry["status"] == PAID for entry in payment["entries"]]
-    if all(paid):
+def outcome(payment: Payment) -> str | None:
+    """The final status of the bulk, by its entries; None while one of them has not its own."""
+    statuses = {entry["status"] for entry in payment["entries"]}
+    if statuses & {OPEN, HELD}:
+        return None
+    if statuses == {PAID}:
         return "ACSC"
-    return "PART" if any(paid) else "RJCT"
+    return "PART" if PAID in statuses else "RJCT"
 
 
 def item(payment: Payment, index: int) -> dict[str, Any]:
@@ -143,12 +140,8 @@ def _reserve(bank: Bank, payment: Payment, debtor: Account, parts: Sequence[Paym
         waiting = entries.pending(members, payment.get("executeAt", at))
         state["pendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=state.get("pendingId"), at=at)
     if fees := _fees(held):
-        waiting = entries.pending(entries.fee(payment, fees, _date(at)), payment.get("executeAt", at))
+        waiting = entries.pending(entries.fee(payment, fees, oslo_day(at)), payment.get("executeAt", at))
         payment["feePendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=payment.get("feePendingId"), at=at)
-
-
-def _date(at: str) -> str:
-    return oslo_date(moment(at)).isoformat()
 
 
 def _fees(parts: Sequence[PaymentPart]) -> Decimal:
@@ -165,9 +158,9 @@ def _debits(
 ) -> list[tuple[Payment | BulkEntry, TransactionMembers]]:
     """The debtor's transactions, each with the document that has its `pendingId`."""
     if as_batch(payment):
-        return [(payment, entries.batch(bank, payment, parts, shown, debtor, _date(at)))]
+        return [(payment, entries.batch(bank, payment, parts, shown, debtor, oslo_day(at)))]
     return [
-        (part.state, entries.debit(payment, part, texts, debtor["currency"], _date(at)))
+        (part.state, entries.debit(payment, part, texts, debtor["currency"], oslo_day(at)))
         for part, texts in zip(parts, shown, strict=True)
     ]
 
@@ -187,10 +180,10 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
         held = ZERO  # released with the first one
     pending, fees = payment.pop("feePendingId", None), _fees(parts)
     if fees:
-        ledger.book(bank, debtor["id"], entries.fee(payment, fees, _date(at)), pending=pending, at=at)
+        ledger.book(bank, debtor["id"], entries.fee(payment, fees, oslo_day(at)), pending=pending, at=at)
     for part, (shown, creditor) in zip(parts, sides, strict=True):
         if creditor is not None:
-            credit = entries.credit(bank, payment, part, shown, creditor, _date(at))
+            credit = entries.credit(bank, payment, part, shown, creditor, oslo_day(at))
             ledger.book(bank, creditor["id"], credit, at=at)
 
 

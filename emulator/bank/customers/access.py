@@ -198,18 +198,14 @@ def account_reader(
     return caller
 
 
-def shared_accounts(bank: Bank, consent: Consent | None) -> list[Account]:
+def shared_accounts(bank: Bank, consent: Consent) -> list[Account]:
     """The accounts of a consent that the customer can still access in its context and agreement."""
-    if consent is None:
-        return []
     reached = people.accounts_of(bank, consent["nationalId"], consent["context"], consent["agreement"])
     return _shared(consent["accounts"], reached)
 
 
-def shared_cards(bank: Bank, consent: Consent | None) -> list[Card]:
+def shared_cards(bank: Bank, consent: Consent) -> list[Card]:
     """The card accounts of a consent that are still the customer's."""
-    if consent is None:
-        return []
     return _shared(consent["cards"], people.cards_of(bank, consent["nationalId"], consent["context"]))
 
 

@@ -34,7 +34,6 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
     _move_money(bank, payment, status, when)
     payment["status"] = status
     payment["history"].append({"status": status, "at": when})
-    payment.pop("psuMessage", None)
     payment.pop("psuMessages", None)
     if status in REASONS:
         payment["psuMessages"] = [*reasons] or [REASONS[status]]

@@ -42,9 +42,9 @@ TEXTS: Mapping[str, Mapping[PsuMessage, str]] = {
 
 def psu_message(payment: Payment, language: str = "en") -> str | None:
     """The psuMessage of a payment in `en` or `nb`; None if it has none."""
-    if "psuMessages" in payment:
-        return " ".join(TEXTS[language][message] for message in payment["psuMessages"])
-    return payment.get("psuMessage")
+    if "psuMessages" not in payment:
+        return None
+    return " ".join(TEXTS[language][message] for message in payment["psuMessages"])
 
 
 class ApprovalItem(flows.PaymentDates, TypedDict):

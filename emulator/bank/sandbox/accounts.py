@@ -57,29 +57,14 @@ INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
 _POSTED = ("cashAccountType", "creditLine", "balances", "status")
 _COPIED = (
-    "remittanceInformationUnstructured",
-    "creditorName",
-    "creditorAccount",
-    "debtorName",
-    "debtorAccount",
-    "bankTransactionCode",
-    "ultimateDebtor",
-    "ultimateCreditor",
-    "purposeCode",
-    "creditorId",
-    "endToEndId",
+    "remittanceInformationUnstructured", "creditorName", "creditorAccount", "debtorName", "debtorAccount",
+    "bankTransactionCode", "ultimateDebtor", "ultimateCreditor", "purposeCode", "creditorId", "endToEndId",
     "proprietaryBankTransactionCode",
-)
+)  # fmt: skip
 _COPIED_OF_CARD = (
-    "terminalId",
-    "merchantCategoryCode",
-    "markupFeePercentage",
-    "cardAcceptorId",
-    "cardAcceptorAddress",
-    "transactionDetails",
-    "invoiced",
-    "proprietaryBankTransactionCode",
-)
+    "terminalId", "merchantCategoryCode", "markupFeePercentage", "cardAcceptorId", "cardAcceptorAddress",
+    "transactionDetails", "invoiced", "proprietaryBankTransactionCode",
+)  # fmt: skip
 _CARD_TEXTS = ("cardId", "cardIdVNo", "expiry", "accountNumber")
 _MICROSECOND = timedelta(microseconds=1)
 

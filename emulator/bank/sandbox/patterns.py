@@ -42,19 +42,9 @@ def transfer_code(*, outgoing: bool) -> str:
 
 # Groceries are the most frequent.
 _SHOPS = (
-    "Dagligvare",
-    "Dagligvare",
-    "Dagligvare",
-    "Bakeri",
-    "Kafé",
-    "Drivstoff",
-    "Apotek",
-    "Sport",
-    "Klær",
-    "Bokhandel",
-    "Kiosk",
-    "Byggevare",
-)
+    "Dagligvare", "Dagligvare", "Dagligvare", "Bakeri", "Kafé", "Drivstoff", "Apotek", "Sport", "Klær", "Bokhandel",
+    "Kiosk", "Byggevare",
+)  # fmt: skip
 _BILLERS = ("Kraft", "Mobil", "Bredbånd", "Forsikring", "Barnehage", "Treningssenter", "Vann og avløp", "Fagforening")
 _SUPPLIERS = ("Engros", "Frakt", "Regnskap", "Emballasje", "Renhold", "Verktøy", "Trykkeri", "Vikar")
 _CLIENTS = ("Bygg", "Hotell", "Kantine", "Rådgivning", "Handel", "Kontor", "Eiendom", "Media")

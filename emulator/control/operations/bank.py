@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from typing_extensions import TypedDict
-
 from emulator.api.messages import BodyParts, Response
 from emulator.api.render import json_response
 from emulator.bank import fixtures
@@ -18,7 +16,7 @@ from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Model, Omittable, Text
-from emulator.control.forms import AnyObject, ScenarioChoice, chosen_fixture, closed, listed, scenario_of_body
+from emulator.control.forms import AnyObject, Closed, ScenarioChoice, chosen_fixture, listed, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
@@ -32,8 +30,7 @@ class ResetBody(Model):
     scenario: ScenarioChoice = None
 
 
-@closed
-class Reset(TypedDict):
+class Reset(Closed):
     """The fixture and the scenario that the bank was reset to."""
 
     fixtures: str
@@ -101,8 +98,7 @@ def get_state(call: ControlCall[Any]) -> Response:
     return answer
 
 
-@closed
-class LedgerAccount(TypedDict):
+class LedgerAccount(Closed):
     """An account recomputed from its bookings."""
 
     accountId: str
@@ -114,8 +110,7 @@ class LedgerAccount(TypedDict):
     balance: str
 
 
-@closed
-class Ledger(TypedDict):
+class Ledger(Closed):
     """The ledger of the bank; totals by currency."""
 
     balanced: bool
@@ -129,8 +124,7 @@ def get_ledger(call: ControlCall[Any]) -> Work:
     return (yield from ledger.reporting(call.bank))
 
 
-@closed
-class Counts(TypedDict):
+class Counts(Closed):
     """How many customers, accounts and transactions were generated."""
 
     customers: int
@@ -138,8 +132,7 @@ class Counts(TypedDict):
     transactions: int
 
 
-@closed
-class GeneratedCustomer(TypedDict):
+class GeneratedCustomer(Closed):
     """A generated customer; `nationalId` is that of the person who acts for it."""
 
     customerId: str
@@ -150,8 +143,7 @@ class GeneratedCustomer(TypedDict):
     accounts: list[str]
 
 
-@closed
-class Generated(TypedDict):
+class Generated(Closed):
     """The generated customers, and counts."""
 
     counts: Counts
@@ -185,8 +177,7 @@ def generate(call: ControlCall[DataPlan]) -> Work:
     return generated
 
 
-@closed
-class Snapshot(TypedDict):
+class Snapshot(Closed):
     """A snapshot; `created` is real time."""
 
     name: str
@@ -196,8 +187,7 @@ class Snapshot(TypedDict):
 Snapshots = listed("Snapshots", "Snapshots, newest first.", snapshots=Snapshot)
 
 
-@closed
-class SnapshotName(TypedDict):
+class SnapshotName(Closed):
     """The snapshot that was restored."""
 
     name: str

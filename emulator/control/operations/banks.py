@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from emulator.api.log import RequestLog
 from emulator.api.render import json_response
@@ -17,7 +16,7 @@ from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Model, Moment, Omittable, Text
-from emulator.control.forms import ScenarioChoice, chosen_fixture, closed, listed, scenario_of_body
+from emulator.control.forms import Closed, ScenarioChoice, chosen_fixture, listed, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import ClockMode
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
@@ -39,15 +38,13 @@ class NewBank(Model):
     tpp: Omittable[IssueTpp] = Field(None, description="A TPP to issue a new certificate to.")
 
 
-@closed
-class Bank(TypedDict):
+class Bank(Closed):
     """A bank of the process and its base address."""
 
     name: str
     baseUrl: str
 
 
-@closed
 class ListedBank(Bank):
     """A bank; `home`: where the process that has it is reached by the others, if several share banks."""
 
@@ -57,7 +54,6 @@ class ListedBank(Bank):
 Banks = listed("Banks", "The banks of the process.", banks=ListedBank)
 
 
-@closed
 class CreatedBank(Bank):
     """A new bank, and its TPP if one was requested."""
 

@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import Annotated, Any, Self, get_args
 
 from pydantic import ConfigDict, model_validator
-from typing_extensions import TypedDict
 
 from emulator.bank.clock import Mode, date_time
 from emulator.bank.errors import BankError
 from emulator.bank.formats import END, YEARS
 from emulator.bank.payment import progression
 from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Reads, one_of, refuse
-from emulator.control.forms import closed
+from emulator.control.forms import Closed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
@@ -36,8 +35,7 @@ class SetClock(Model):
         return self
 
 
-@closed
-class ClockTime(TypedDict):
+class ClockTime(Closed):
     """Bank time."""
 
     now: str

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from typing_extensions import TypedDict
-
 from emulator.api.query import QueryParameter
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable
 from emulator.conformance.observer import conformance_of
-from emulator.control.forms import closed, listed
+from emulator.control.forms import Closed, listed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
 
 
@@ -41,8 +39,7 @@ class Beliefs(Model):
     beliefs: dict[str, Belief]
 
 
-@closed
-class Claimable(TypedDict):
+class Claimable(Closed):
     """The ids of payments and accounts whose claims the checks need."""
 
     payments: list[str]
@@ -52,8 +49,7 @@ class Claimable(TypedDict):
 Opened = listed("Opened", "The SCAs whose page a browser has opened.", opened=str)
 
 
-@closed
-class Facts(TypedDict):
+class Facts(Closed):
     """Facts of a request in the log, by name."""
 
     facts: dict[str, Any]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from emulator.api.certificates import identity
 from emulator.api.query import QueryParameter
@@ -19,7 +18,7 @@ from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Omittable, Text200, Text512
-from emulator.control.forms import Who, closed, listed
+from emulator.control.forms import Closed, Who, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 # anything else may be a tppId: an organizationIdentifier, whatever its form, or the subject of a certificate
@@ -33,8 +32,7 @@ class Which(Model):
     cancels: Omittable[bool] = None
 
 
-@closed
-class PersonAccount(TypedDict):
+class PersonAccount(Closed):
     """An account that a person may act on."""
 
     id: str
@@ -44,8 +42,7 @@ class PersonAccount(TypedDict):
     name: str
 
 
-@closed
-class PersonAgreement(TypedDict):
+class PersonAgreement(Closed):
     """An agreement under which a person acts."""
 
     psuCorporateId: str
@@ -53,8 +50,7 @@ class PersonAgreement(TypedDict):
     organisationNumber: str | None
 
 
-@closed
-class PersonSummary(TypedDict):
+class PersonSummary(Closed):
     """A person of the bank."""
 
     nationalId: str
@@ -124,8 +120,7 @@ class Seed(Who):
     national_id: Text200
 
 
-@closed
-class Session(TypedDict):
+class Session(Closed):
     """A session with its consent."""
 
     psuId: str
@@ -175,7 +170,6 @@ def _tpp_named(call: ControlCall[Seed], named: str) -> tuple[str, str | None]:
     return named, None
 
 
-@closed
 class Consent(consents.ConsentView):
     """The accounts and cards that a customer shares with a TPP."""
 

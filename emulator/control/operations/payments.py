@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from typing_extensions import TypedDict
-
 from emulator.api.query import QueryParameter
 from emulator.bank import notifications
 from emulator.bank.documents import Amount, DeliveryAttempt, PayeeVerification, StatusChange
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Model, Omittable, one_of
-from emulator.control.forms import closed, listed
+from emulator.control.forms import Closed, closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
@@ -26,8 +24,7 @@ for _shape in (Amount, StatusChange, PayeeVerification, DeliveryAttempt):
     closed(_shape)
 
 
-@closed
-class Payment(TypedDict):
+class Payment(Closed):
     """A payment of any TPP."""
 
     paymentId: str
@@ -79,8 +76,7 @@ def advance_payment(call: ControlCall[AdvancePayment]) -> Json:
 TARGET = QueryParameter("target", "text", "Only the notifications of the payment, basket or consent with this id.")
 
 
-@closed
-class Notification(TypedDict):
+class Notification(Closed):
     """A notification about a change of status; `place` is its number among those of its target."""
 
     id: str

@@ -16,7 +16,7 @@ from emulator.api.render import encode
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import Message, closed, listed
+from emulator.control.forms import Closed, Message, listed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
 
 
@@ -37,16 +37,14 @@ class Event(TypedDict):
     tpp: NotRequired[str | None]
 
 
-@closed
-class Repeated(TypedDict):
+class Repeated(Closed):
     """The new request in the log, and the status of its answer."""
 
     id: str
     status: int
 
 
-@closed
-class ExchangeSummary(TypedDict):
+class ExchangeSummary(Closed):
     """A summary of a request of a TPP and its answer; `notes`: why rules that match did not act."""
 
     id: str
@@ -67,8 +65,7 @@ class ExchangeSummary(TypedDict):
 Exchanges = listed("Exchanges", "Requests, newest first.", requests=ExchangeSummary)
 
 
-@closed
-class SentRequest(TypedDict):
+class SentRequest(Closed):
     """A request as it was sent, identity numbers masked."""
 
     method: str
@@ -77,8 +74,7 @@ class SentRequest(TypedDict):
     body: str
 
 
-@closed
-class SentAnswer(TypedDict):
+class SentAnswer(Closed):
     """An answer as it was sent."""
 
     status: int
@@ -94,8 +90,7 @@ class ExchangeDetail(ExchangeSummary):
     signature: NotRequired[dict[str, Any]]
 
 
-@closed
-class Count(TypedDict):
+class Count(Closed):
     """How many requests match; `cut`: how many more may, as the log has only a part of a body with conditions on it."""
 
     count: int

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Model, Omittable, Text100, Text200, Text512, one_of
-from emulator.control.forms import Who, closed, listed
+from emulator.control.forms import Closed, Who, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
@@ -32,8 +31,7 @@ class Fail(Model):
     system: Omittable[Text100] = None
 
 
-@closed
-class Sca(TypedDict):
+class Sca(Closed):
     """An authentication of a customer."""
 
     id: str
@@ -53,8 +51,7 @@ class Sca(TypedDict):
 Scas = listed("Scas", "Authentications, newest first.", sca=Sca)
 
 
-@closed
-class Redirect(TypedDict):
+class Redirect(Closed):
     """The address that the browser would go to; null for none."""
 
     redirect: str | None

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import AnyObject, closed, listed, scenario_in
+from emulator.control.forms import AnyObject, Closed, listed, scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
@@ -22,8 +22,7 @@ from emulator.scenario.rules import WEATHER, AddedRule
 LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 
 
-@closed
-class ScenarioLine(TypedDict):
+class ScenarioLine(Closed):
     """A ready scenario: what it does, whether it can be applied, and what applying it replaces.
 
     `parameters`: `{default, about?}` by name; `reset`: whether the documents of the bank are replaced; `clock`: the
@@ -44,8 +43,7 @@ class ScenarioLine(TypedDict):
 Scenarios = listed("Scenarios", "The ready scenarios.", scenarios=ScenarioLine)
 
 
-@closed
-class Applied(TypedDict):
+class Applied(Closed):
     """The result of applying a scenario: whether the bank was reset, bank time, number of rules, settings.
 
     `notes`: the payments that its rules do not change.
@@ -76,8 +74,7 @@ class PlayedStep(TypedDict):
     differences: NotRequired[list[str]]
 
 
-@closed
-class Played(TypedDict):
+class Played(Closed):
     """The result of a story."""
 
     scenario: str
@@ -197,8 +194,7 @@ def play_scenario(call: ControlCall[Any]) -> Json:
     return play(_named(call), call.banks.transport()).as_json()
 
 
-@closed
-class RuleCount(TypedDict):
+class RuleCount(Closed):
     """How often a rule has matched and acted since it was added; `setting` names the setting that added it, if any.
 
     `notes`: the payments that it does not change, although they match.
@@ -212,8 +208,7 @@ class RuleCount(TypedDict):
     notes: NotRequired[list[str]]
 
 
-@closed
-class Rules(TypedDict):
+class Rules(Closed):
     """The rules, as JSON of the same structure as their YAML, and their counts; both in evaluation order."""
 
     rules: list[dict[str, Any]]

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable, filled, one_of
 from emulator.ca import FLAWS, ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
-from emulator.control.forms import closed, listed
+from emulator.control.forms import Closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 from emulator.settings import KEYSTORE_PASSWORD
 
@@ -36,8 +35,7 @@ class IssueTpp(Model):
     )
 
 
-@closed
-class Tpp(TypedDict):
+class Tpp(Closed):
     """A TPP and its certificate in PEM."""
 
     tppId: str
@@ -50,7 +48,6 @@ class Tpp(TypedDict):
 Tpps = listed("Tpps", "TPPs, newest first.", tpps=Tpp)
 
 
-@closed
 class IssuedTpp(Tpp):
     """A new TPP with its key and the CA in PEM; `keystore`: certificate and key as PKCS #12 in base64, on request."""
 
@@ -59,8 +56,7 @@ class IssuedTpp(Tpp):
     keystore: NotRequired[str]
 
 
-@closed
-class BankCertificate(TypedDict):
+class BankCertificate(Closed):
     """The certificate that signs answers, in PEM."""
 
     certificate: str

@@ -264,19 +264,6 @@ def test_two_effects_that_double_an_item_give_every_copy_an_id_of_its_own() -> N
     assert len(ids) == len(set(ids)) == 4
 
 
-@pytest.mark.parametrize("effect", [{"effect": "shift-booking-date"}, {"effect": "renumber-day", "days": 60}])
-def test_a_date_at_an_end_of_the_calendar_drifts_as_far_as_it_goes(effect: Effect) -> None:
-    """Earlier versions stored sandbox data with any date."""
-    bank = fresh([effect])
-    holder = account(bank, SALARY)["id"]
-    entry = next(one for one in bank.documents.find(TRANSACTION, accountId=holder) if one["status"] == "booked")
-    for day in ("0001-01-01", "9999-11-30", "9999-12-31"):
-        moved = {"bookingDate": day, "order": f"{day}|{entry['order'].partition('|')[2]}"}
-        bank.documents.put(TRANSACTION, {**entry, **moved})  # type: ignore[typeddict-item]
-        shown = [one for _, forms in DriftingFeed(bank, TRANSACTION, holder).trace("booked") for one in forms]
-        assert {one.entry["amount"] for one in shown} >= {entry["amount"]}, day
-
-
 def test_late_items_are_shown_twice_from_when_they_appear() -> None:
     bank = fresh([{"effect": "duplicate", "hours": 6}, {"effect": "late", "days": 2}])
     holder = account(bank, SALARY)["id"]

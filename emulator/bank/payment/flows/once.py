@@ -50,7 +50,7 @@ class _Bulk(Dated):
             settlement.settle(bank, payment, stamp(at))
         if settlement.has_open(payment) and stamp(at) >= payment["giveUpAt"]:
             settlement.close_open(payment)
-        return settlement.outcome(payment) if settlement.is_decided(payment) else None
+        return settlement.outcome(payment)
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         waits = payment["status"] == "ACSP" and settlement.is_waiting(payment)
