@@ -526,7 +526,7 @@ class Payment(Price):
     history: list[StatusChange]  # oldest first
     created: str
     debtorAccountId: str
-    debtorName: NotRequired[str]  # missing where the account has no owner
+    debtorName: NotRequired[str]  # missing in documents of earlier versions
     currency: str  # of the debtor's account
     likeness: str  # a hash, the same for logical duplicates
     entries: NotRequired[list[BulkEntry]]  # of a bulk

@@ -17,12 +17,14 @@ from emulator.api.operation import SCA_APPROACH, Access, Call, Params, Reply, op
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import amounts, content_language, fixes, message_body
 from emulator.bank import products
+from emulator.bank.accounts import accounts
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.customers import people
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment import flows, initiation, payee, payments, progression
 from emulator.bank.payment.payment_views import psu_message
 from emulator.bank.scheme.transitions import UNSIGNED
@@ -155,12 +157,12 @@ def get_payment(call: Call) -> Reply[answers.PaymentDetails]:
     The members of the initiation, and the state of the payment.
     """
     payment = _readable(call)
-    body = details_shown(payment, content_language(call.headers))
+    body = details_shown(call.bank, payment, content_language(call.headers))
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
     return Reply(200, amounts(body, fixes(call)))
 
 
-def details_shown(payment: Payment, language: str = "en") -> answers.PaymentDetails:
+def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentDetails:
     """The members of the initiation and of the payment's state, without fundsAvailable and links.
 
     transactionFees and its indicator if and only if there is a fee.
@@ -175,8 +177,11 @@ def details_shown(payment: Payment, language: str = "en") -> answers.PaymentDeta
     if "fee" in payment:
         shown["transactionFees"] = {"amount": payment["fee"], "currency": payment["currency"]}
         shown["transactionFeeIndicator"] = True
-    if "debtorName" in payment:
-        shown["debtorName"] = payment["debtorName"]
+    name = payment.get("debtorName")
+    if name is None and (debtor := bank.documents.get(ACCOUNT, payment["debtorAccountId"])) is not None:
+        name = accounts.holder(bank, debtor)
+    if name is not None:
+        shown["debtorName"] = name
     if "payeeVerification" in payment:
         shown["payeeVerification"] = payment["payeeVerification"]
     if payment["status"] not in UNSIGNED:

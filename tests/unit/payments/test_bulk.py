@@ -33,7 +33,7 @@ def amounts(bank: Bank, account_id: str = "kari", shelf: str = "booked") -> list
 
 
 def entry_statuses(bank: Bank, payment_id: str) -> list[str]:
-    statuses: list[str] = details_shown(payment(bank, payment_id))["entryStatuses"]
+    statuses: list[str] = details_shown(bank, payment(bank, payment_id))["entryStatuses"]
     return statuses
 
 
@@ -171,7 +171,7 @@ def test_a_private_customer_gets_no_batch_entry(bank: Bank) -> None:
 
 def test_a_scripted_fee_is_charged_once_for_the_bulk(bank: Bank) -> None:
     payment_id = paid(bank, BULK, bulk("1.00", "2.00"), script=world.Script(fee="10.00"))
-    assert details_shown(payment(bank, payment_id))["transactionFees"] == {"amount": "10.00", "currency": "NOK"}
+    assert details_shown(bank, payment(bank, payment_id))["transactionFees"] == {"amount": "10.00", "currency": "NOK"}
     assert money(bank, "kari") == (10000, 13)
     assert amounts(bank, shelf="pending") == ["-1.00", "-10.00", "-2.00"]
     advance(bank, seconds=10)

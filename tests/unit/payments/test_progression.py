@@ -201,7 +201,7 @@ def test_text_that_the_payment_system_does_not_carry_is_changed(bank: Bank) -> N
     assert "psuMessages" not in payment(bank, changed)
     texts = {entry["paymentId"]: entry["remittanceInformationUnstructured"] for entry in entries(bank, "kari")}
     assert texts == {unchanged: "Blåbær & øl, 100 %", changed: "Zlutoucký ? ?"}
-    assert details_shown(payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
+    assert details_shown(bank, payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
 
 
 def test_straks_is_never_accepted_with_a_change(bank: Bank) -> None:

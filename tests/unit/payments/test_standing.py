@@ -81,7 +81,7 @@ def test_a_late_execution_without_funds_shows_the_day_on_which_it_was_skipped(ba
     to(bank, datetime(2026, 3, 3, 7, tzinfo=UTC))
     world.authorise(bank, payment_id)
     progression.run_due(bank)
-    executions = details_shown(payment(bank, payment_id))["executions"]
+    executions = details_shown(bank, payment(bank, payment_id))["executions"]
     assert executions == [{"executionDate": "2026-03-03", "transactionStatus": "RJCT"}]
 
 
@@ -100,7 +100,7 @@ def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Ba
     assert payment(bank, payment_id)["fundsAvailable"] is False
     give(bank, "kari", "4000.00")
     advance(bank, days=100)
-    details = details_shown(payment(bank, payment_id))
+    details = details_shown(bank, payment(bank, payment_id))
     assert details["executions"] == [
         {"executionDate": "2026-06-10", "transactionStatus": "RJCT"},
         {"executionDate": "2026-05-10", "transactionStatus": "ACSC"},
@@ -114,7 +114,7 @@ def test_executions_stay_told_when_their_transactions_are_deleted(bank: Bank) ->
     payment_id = paid(bank, PERIODIC, standing(startDate="2026-03-03", frequency="Daily"))
     advance(bank, days=2)
     run_to_end(sandbox_accounts.deleting_transactions(bank, ACCOUNT, "kari"))
-    assert details_shown(payment(bank, payment_id))["executions"] == [
+    assert details_shown(bank, payment(bank, payment_id))["executions"] == [
         {"executionDate": "2026-03-04", "transactionStatus": "ACSC"},
         {"executionDate": "2026-03-03", "transactionStatus": "ACSC"},
     ]
@@ -123,7 +123,7 @@ def test_executions_stay_told_when_their_transactions_are_deleted(bank: Bank) ->
 def test_the_details_show_the_newest_hundred_executions(bank: Bank) -> None:
     payment_id = paid(bank, PERIODIC, standing("1.00", frequency="Daily"))
     advance(bank, days=150)
-    shown = details_shown(payment(bank, payment_id))["executions"]
+    shown = details_shown(bank, payment(bank, payment_id))["executions"]
     assert (len(shown), shown[0]["executionDate"], shown[-1]["executionDate"]) == (100, "2026-07-30", "2026-04-22")
 
 
