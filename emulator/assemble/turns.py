@@ -114,8 +114,6 @@ class Turns:
             for store in written:
                 try:
                     store.flush()
-                except MemoryError:
-                    failed[store] = StoreUnwritable("not enough memory")
                 except Exception as error:  # no request may wait forever, whatever the error is
                     if not isinstance(error, StoreUnwritable):
                         logger.exception("the changes of a turn could not be written")
