@@ -430,11 +430,26 @@ def test_what_a_page_draws_anew_is_on_it_also_while_there_is_nothing_to_show(
     assert drawn() == {page: full[page] for page in pages}
 
 
+def test_a_tpp_is_its_id_on_every_page_with_the_name_that_the_customer_is_shown(
+    emulator: Living, browser: Visitor
+) -> None:
+    logged_in(emulator, browser)
+    headers = {"TPP-Brand-Logging-Information": "Regnskap & Sønn"}
+    opened = json.loads(emulator.call("POST", "/v1/consents", headers=headers).body)["_links"]["scaRedirect"]["href"]
+    assert "for PSDNO-SBX-demo" in browser.get("/console/sca").text
+    emulator.service.bank.clock.advance(timedelta(minutes=10))
+    assert opened.rpartition("/")[2] not in browser.get("/console/sca").source
+    past, consents = browser.get("/console/sca").source, browser.get("/console/consents").source
+    shown = '<td data-label="TPP" class="name">PSDNO-SBX-demo'
+    assert f'{shown}<span class="soft block">shown as Regnskap &amp; Sønn</span></td>' in past
+    assert f'{shown}<span class="soft block">shown as demo</span></td>' in consents
+    assert f"{shown}</td>" in consents, "the session"
+
+
 def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Visitor) -> None:
     logged_in(emulator, browser)
     assert emulator.call("GET", "/v1/accounts").status == 200
     page = browser.get("/console/consents")
-    assert page.source.count('class="name">demo') == 1
     session = next(emulator.service.bank.documents.all(SESSION))["id"]
     consent = next(emulator.service.bank.documents.all(CONSENT))["id"]
     before, page = page, press(browser, page, f"/sessions/{session}")
