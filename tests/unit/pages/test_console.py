@@ -498,7 +498,7 @@ def test_a_scenario_that_replaces_the_bank_asks_first_and_says_what_it_did(emula
     question = browser.post("/console/scenarios", [("csrf", csrf), ("text", text)])
     assert "This will be lost:" in question.text
     assert "4 customers" in question.text
-    assert "stands still at 2026-03-02 09:00:00" in question.text  # Oslo, as on each page
+    assert "Bank time will be 2026-03-02 09:00:00, frozen." in question.text  # Oslo, as on each page
     assert emulator.service.bank.documents.count(CUSTOMER) == 4
     applied = sure(browser, question)
     assert "anew is applied" in applied.text
