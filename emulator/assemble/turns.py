@@ -181,7 +181,7 @@ class Turns:
             self._outcomes.tell(ended)
         if self._counts.on:
             for request, answer, _ in handled:
-                if isinstance(answer, Response | Stream):
+                if isinstance(answer, Response | Stream) and not request.target.startswith("/v1/"):
                     self._counts.answered(part_of(request), answer.status)
         return error
 
