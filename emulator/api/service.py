@@ -421,7 +421,8 @@ class BankService:
             raise BankError.several(wrong)
         call.query = queries.parse(operation.query, call.raw_query)
         if route.shape is not None:
-            call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers)
+            further = operation.further and partial(operation.further, call)
+            call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers, further)
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only change that a refusal leaves."""
