@@ -855,6 +855,8 @@ def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chos
 
 def test_customers_are_generated(emulator: Living, browser: Visitor) -> None:
     page = browser.get("/console/generate")
+    refused = press(browser, page, "/generate", customers="999999999999")
+    assert "Expected a number of at most 100000, found the number 999999999999." in refused.text
     generated = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
     assert "Customers were generated." in generated.text
     assert emulator.service.bank.documents.count(CUSTOMER) == 6
