@@ -185,8 +185,8 @@ def test_what_a_product_demands_is_told_beside_a_wrong_form(kari: DeskClient) ->
         (BULK, {"payments": {}}, ["payments"]),
     ):
         answer = kari.post(path, json={**BODIES[path], **more})
-        told = [" ".join(one).removeprefix("FORMAT_ERROR ") for one in messages(answer)]
-        assert (answer.status, told) == (400, expected), path
+        reported = [" ".join(one).removeprefix("FORMAT_ERROR ") for one in messages(answer)]
+        assert (answer.status, reported) == (400, expected), path
 
 
 def test_a_refused_payment_changes_nothing(kari: DeskClient) -> None:
