@@ -5,7 +5,7 @@ A `Route` contains what the address of a request determines; a `Call` is a reque
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -122,7 +122,6 @@ class Reply(Generic[Body]):
 
 
 Handler = Callable[[Call], Reply[Any]]
-Further = Callable[[Call, Any], Iterable[Message]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +129,7 @@ class Operation:
     """One operation of the TPP interface.
 
     `column`: the column of the header matrix (a name of its `COLUMNS`), or a function of the path parameters;
-    `body`: the request shape as `module:Model`, or a function of the path parameters; `further`: what is wrong with the
-    right members of a body that is refused for others (`validate`); `answers`: response shapes by
+    `body`: the request shape as `module:Model`, or a function of the path parameters; `answers`: response shapes by
     status, for the OpenAPI document; `roles`: the TPP must have one of them; `needs`: the headers that are required
     even under `--profile lenient`; `gives`: the path parameter for the id of the created resource, and the member of
     the answer with that id; `remembers`: a repeat with the same X-Request-ID gets the stored answer (`gates.once`);
@@ -151,7 +149,6 @@ class Operation:
     access: Access = Access.OPEN
     query: tuple[QueryParameter, ...] = ()
     body: str | Callable[[Params], str] | None = None
-    further: Further | None = None
     needs: frozenset[str] = frozenset()
     remembers: bool = False
     notifies: tuple[Resource, str] | None = None

@@ -421,8 +421,7 @@ class BankService:
             raise BankError.several(wrong)
         call.query = queries.parse(operation.query, call.raw_query)
         if route.shape is not None:
-            further = operation.further and partial(operation.further, call)
-            call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers, further)
+            call.body, call.warnings = read_and_validate(route.shape, call.request.body, headers)
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only change that a refusal leaves."""

@@ -6,9 +6,6 @@ spelling, takes the full way (`validate`), which collects the problems in this o
 the bank cannot process, types and lengths, then the rules over several members, which do not repeat a member that was
 reported. Unknown members are no problem: they are removed and named in a WARNING.
 
-Rules that look at the bank (the clock, accounts and settings) belong to the operation, whose answer to a repeat they
-must not change. Of a body that is refused anyway they report, as `further`, what is wrong with its other members.
-
 A body may be made to be slow. Therefore of very many problems those at the beginning of its lists are reported, and
 rules over several members only see the beginning of the lists of a refused body.
 """
@@ -16,7 +13,6 @@ rules over several members only see the beginning of the lists of a refused body
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -77,18 +73,12 @@ def shape(path: str) -> Shape:
     return Shape(TypeAdapter(types), ValidationError, rules)
 
 
-Further = Callable[[Any], Iterable[Message]]
-"""The rules that look at the bank, for a refused body: they get its members that are not at fault."""
-
-
-def read_and_validate(
-    path: str, body: bytes, headers: Headers, further: Further | None = None
-) -> tuple[Any, list[Message]]:
+def read_and_validate(path: str, body: bytes, headers: Headers) -> tuple[Any, list[Message]]:
     """Parse the body of a request and `validate` it; raises BankError as that and `read_with_duplicates` do."""
     clean = _valid(path, body, headers)
     if clean is not None:
         return clean, []
-    return validate(path, *read_with_duplicates(body, headers), plain=is_plain(body), further=further)
+    return validate(path, *read_with_duplicates(body, headers), plain=is_plain(body))
 
 
 def _valid(path: str, body: bytes, headers: Headers) -> Any:
@@ -115,32 +105,27 @@ def _valid(path: str, body: bytes, headers: Headers) -> Any:
 
 
 def validate(
-    path: str,
-    value: Any,
-    duplicates: Sequence[Message] = (),
-    *,
-    plain: bool = False,
-    further: Further | None = None,
+    path: str, value: Any, duplicates: Sequence[Message] = (), *, plain: bool = False
 ) -> tuple[Any, list[Message]]:
     """The body without members that its shape does not have, and a WARNING for each of these.
 
     `path` names the shape (`module:Name`), `value` and `duplicates` are the result of `read_with_duplicates`, `plain`
     that of `is_plain`.
     BankError FORMAT_ERROR lists every problem, with paths like `instructedAmount.amount` and
-    `payments[2].creditorName`, also those that `further` finds; at the root there is none.
+    `payments[2].creditorName`; at the root there is none.
     """
     expected_shape = shape(path)
     wrong = [*duplicates] if plain else [*duplicates, *check_strings(value)]
     try:
         clean = expected_shape.check(value)
     except expected_shape.invalid as error:
-        return _with_mistakes(expected_shape, value, wrong, _details(expected_shape, value, error), further)
+        return _with_mistakes(expected_shape, value, wrong, _details(expected_shape, value, error))
     if wrong:
-        return _with_mistakes(expected_shape, value, wrong, (), further)
+        return _with_mistakes(expected_shape, value, wrong, ())
     for rule in expected_shape.rules:
         wrong += rule(value)
     if wrong:
-        raise _refusal(wrong, value, (), further)
+        raise BankError.several(wrong)
     return clean, []
 
 
@@ -163,11 +148,7 @@ def _details(expected_shape: Shape, value: Any, error: ValidationError) -> list[
 
 
 def _with_mistakes(
-    expected_shape: Shape,
-    value: Any,
-    wrong: list[Message],
-    details: Sequence[ErrorDetails],
-    further: Further | None,
+    expected_shape: Shape, value: Any, wrong: list[Message], details: Sequence[ErrorDetails]
 ) -> tuple[Any, list[Message]]:
     """The result of `validate` for a body that does not fit its types; unknown members are allowed."""
     unknown: list[ErrorDetails] = []
@@ -183,33 +164,21 @@ def _with_mistakes(
         # A member that has been reported is not reported again.
         wrong.extend(message for message in rule(value) if message.path not in reported)
     if wrong:
-        raise _refusal(wrong, value, details, further)
-    clean = expected_shape.check(_without(deepcopy(value), [detail["loc"] for detail in unknown])) if unknown else None
+        raise BankError.several(wrong)
+    clean = expected_shape.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
     text = "The bank does not know this member and has ignored it."
     places = (written(detail["loc"]) or None for detail in unknown[:MOST_MESSAGES])
     return clean, [Message("FORMAT_ERROR", text, place, "WARNING") for place in places]
 
 
-def _refusal(wrong: list[Message], value: Any, details: Sequence[ErrorDetails], further: Further | None) -> BankError:
-    """The refusal of a body, with what `further` finds in the members at which nothing else is wrong."""
-    if further is not None and isinstance(value, dict):
-        reported = {message.path for message in wrong}
-        right = _without(beginning(value, MOST_MESSAGES), [detail["loc"] for detail in details if detail["loc"]])
-        wrong = [*wrong, *(message for message in further(right) if message.path not in reported)]
-    return BankError.several(wrong)
-
-
-def _without(copy: Any, places: Sequence[Loc]) -> Any:
-    """The body, which is changed, without the members at these places; of an entry of a list {} is left."""
-    for *outer, name in places:
-        with suppress(LookupError):  # beyond the beginning of a list, or missing
-            holder = copy
-            for step in outer:
-                holder = holder[step]
-            if isinstance(name, int):
-                holder[name] = {}
-            else:
-                del holder[name]
+def _without(value: Any, unknown: Sequence[Loc]) -> Any:
+    """A copy of the body without these members."""
+    copy = deepcopy(value)
+    for *outer, name in unknown:
+        holder = copy
+        for step in outer:
+            holder = holder[step]
+        del holder[name]
     return copy
 
 

@@ -154,41 +154,6 @@ def test_an_unknown_product_is_404(kari: DeskClient) -> None:
         assert (answer.status, messages(answer)) == (404, [("PRODUCT_UNKNOWN", "payment-product")])
 
 
-def test_what_a_product_demands_is_told_beside_a_wrong_form(kari: DeskClient) -> None:
-    bban, iban = "creditorAccount.bban", "creditorAccount.iban"
-    foreign = {"iban": "AE070331234567890123450", "currency": "EUR"}
-    both: dict[str, Any] = {"creditorAccount": {"bban": "99992000018", "currency": "NOKK"}}
-    both["remittanceInformationStructured"] = {"reference": "12"}
-    zero = {"amount": "0.00", "currency": "NOK"}
-    past = {"requestedExecutionDate": "2001-01-01"}
-    backwards = {"startDate": "2026-05-02", "endDate": "2026-05-01", "dayOfExecution": "32", "payments": 1}
-    entries = [7, {"creditorAccount": {"bban": "1", "currency": "NOK"}}]
-    for path, more, expected in (
-        (STRAKS, both, ["creditorAccount.currency", bban, "KID_INVALID remittanceInformationStructured.reference"]),
-        (
-            SEPA,
-            {"instructedAmount": zero, "creditorAccount": foreign, **past},
-            [
-                *("instructedAmount.amount", "instructedAmount.currency", iban, iban),
-                "EXECUTION_DATE_INVALID requestedExecutionDate",
-            ],
-        ),
-        (PERIODIC, backwards, ["dayOfExecution", "EXECUTION_DATE_INVALID endDate"]),
-        (
-            BULK,
-            {"payments": entries, **past},
-            [
-                *("payments[0]", "payments[1].instructedAmount", "payments[1].creditorName", f"payments[1].{bban}"),
-                "EXECUTION_DATE_INVALID requestedExecutionDate",
-            ],
-        ),
-        (BULK, {"payments": {}}, ["payments"]),
-    ):
-        answer = kari.post(path, json={**BODIES[path], **more})
-        reported = [" ".join(one).removeprefix("FORMAT_ERROR ") for one in messages(answer)]
-        assert (answer.status, reported) == (400, expected), path
-
-
 def test_a_refused_payment_changes_nothing(kari: DeskClient) -> None:
     for path, body, status, expected in (
         (STRAKS, domestic("1"), 400, [("FORMAT_ERROR", "instructedAmount.amount")]),

@@ -96,7 +96,6 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
     manual="payments#creating-a-payment",
     column=lambda params: INSTANT_POST if _product(params).instant_headers else TRANSFER_POST,
     body=lambda params: f"emulator.api.shapes.payments:{_product(params).body}",
-    further=lambda call, body: initiation.problems(call.bank, _product(call.params), body),
     query=(ALLOW_LOGICAL_DUPLICATE,),
     needs=REDIRECT,
     remembers=True,

@@ -136,7 +136,7 @@ def _debtor(bank: Bank, order: PaymentOrder, cache: AccountCache) -> Account:
 
 def _creditor(bank: Bank, initiation: Mapping[str, Any], cache: AccountCache) -> Account | None:
     """The creditor's account if this bank holds it (do not change it)."""
-    named: Mapping[str, str] = initiation.get("creditorAccount", {})
+    named: Mapping[str, str] = initiation["creditorAccount"]
     key = (named.get("iban"), named.get("bban"))
     if key not in cache:
         cache[key] = accounts.creditor(bank, named)
@@ -187,48 +187,31 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
     return account
 
 
-def problems(bank: Bank, product: Product, initiation: Mapping[str, Any]) -> list[Message]:
-    """What the rules of the product find wrong with an initiation from which members are left out."""
-    return _checked(bank, product, initiation, _parts(bank, initiation, bank.accounts.values(), complete=False))
-
-
 def _drafts(
     bank: Bank, product: Product, initiation: Mapping[str, Any], cache: AccountCache, debtor: Account
 ) -> list[rules.PaymentDraft]:
     """The payment, or the entries of a bulk; BankError with the problems that all rules of the product report."""
-    drafts = _parts(bank, initiation, cache, complete=True)
-    wrong: list[Message] = []
-    if initiation["debtorAccount"]["currency"] != debtor["currency"]:
-        wrong.append(Message("FORMAT_ERROR", f"The account is in {debtor['currency']}.", "debtorAccount.currency"))
-    wrong += _checked(bank, product, initiation, drafts)
-    if product.verifies_payee and bank.settings.payee_check == "refuse":
-        wrong += payee.refusals(drafts[0])
-    if wrong:
-        raise BankError.several(wrong)
-    return drafts
-
-
-def _parts(
-    bank: Bank, initiation: Mapping[str, Any], cache: AccountCache, *, complete: bool
-) -> list[rules.PaymentDraft]:
     if "payments" not in initiation:
-        return [rules.PaymentDraft(bank, initiation, _creditor(bank, initiation, cache), complete=complete)]
-    return [
-        rules.PaymentDraft(bank, entry, _creditor(bank, entry, cache), f"payments[{index}].", complete)
-        for index, entry in enumerate(initiation["payments"])
-    ]
-
-
-def _checked(
-    bank: Bank, product: Product, initiation: Mapping[str, Any], drafts: list[rules.PaymentDraft]
-) -> list[Message]:
-    wrong: list[Message] = []
+        drafts = [rules.PaymentDraft(bank, initiation, _creditor(bank, initiation, cache))]
+    else:
+        drafts = [
+            rules.PaymentDraft(bank, entry, _creditor(bank, entry, cache), f"payments[{index}].")
+            for index, entry in enumerate(initiation["payments"])
+        ]
+    problems: list[Message] = []
+    if initiation["debtorAccount"]["currency"] != debtor["currency"]:
+        problems.append(Message("FORMAT_ERROR", f"The account is in {debtor['currency']}.", "debtorAccount.currency"))
+    refuses = product.verifies_payee and bank.settings.payee_check == "refuse"
     for draft in drafts:
         for check in product.checks:
-            wrong += check(draft)
+            problems += check(draft)
+        if refuses:
+            problems += payee.refusals(draft)
     for check in product.whole:
-        wrong += check(rules.PaymentDraft(bank, initiation))
-    return wrong
+        problems += check(rules.PaymentDraft(bank, initiation))
+    if problems:
+        raise BankError.several(problems)
+    return drafts
 
 
 def _price(

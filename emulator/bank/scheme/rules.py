@@ -26,20 +26,13 @@ DEPRECATED_FROM = date(2024, 9, 5)  # payments.md#remittance-information
 class PaymentDraft:
     """A payment (or an entry of a bulk) that is not accepted yet; `creditor`: the account, if it is in this bank.
 
-    `prefix` is prepended to the paths of messages, such as `payments[2].`. One that is not `complete` lacks the members
-    that have a wrong form: rules report what is wrong with the others.
+    `prefix` is prepended to the paths of messages, such as `payments[2].`.
     """
 
     bank: Bank
     initiation: Mapping[str, Any]
     creditor: Account | None = None
     prefix: str = ""
-    complete: bool = True
-
-    def sent(self, outer: str, name: str) -> Any:
-        """The member `name` of the member `outer`, or None."""
-        holder = self.initiation.get(outer)
-        return None if holder is None else holder.get(name)
 
     def wrong(self, code: Code, text: str, path: str) -> Message:
         """A problem of the member at `path` of this initiation."""
@@ -53,7 +46,7 @@ def only_in(currency: str) -> Check:
     """The payment must be in `currency`: straks NOK, SEPA EUR."""
 
     def check(draft: PaymentDraft) -> Iterable[Message]:
-        if draft.sent("instructedAmount", "currency") in (None, currency):
+        if draft.initiation["instructedAmount"]["currency"] == currency:
             return ()
         text = f"This product supports {currency} only."
         return (draft.wrong("FORMAT_ERROR", text, "instructedAmount.currency"),)
@@ -63,17 +56,16 @@ def only_in(currency: str) -> Check:
 
 def straks_limit(draft: PaymentDraft) -> Iterator[Message]:
     """At most 500 000.00, or what the setting `straks_limit` says."""
-    limit, amount = draft.bank.settings.straks_limit, draft.sent("instructedAmount", "amount")
-    if amount is not None and Decimal(amount) > Decimal(limit):
+    limit = draft.bank.settings.straks_limit
+    if Decimal(draft.initiation["instructedAmount"]["amount"]) > Decimal(limit):
         text = f"An instant transfer is at most {limit}."
         yield draft.wrong("FORMAT_ERROR", text, "instructedAmount.amount")
 
 
 def norwegian_creditor(draft: PaymentDraft) -> Iterator[Message]:
     """11 digits with a MOD-11 check digit, unless the account is at this bank."""
-    bban = draft.sent("creditorAccount", "bban")
-    if bban is not None and draft.creditor is None:
-        number = digits_of(bban)
+    if draft.creditor is None:
+        number = digits_of(draft.initiation["creditorAccount"]["bban"])
         if not (len(number) == 11 and number.isascii() and number.isdigit()):
             text = "A Norwegian account number has 11 digits."
             yield draft.wrong("FORMAT_ERROR", text, "creditorAccount.bban")
@@ -84,7 +76,7 @@ def norwegian_creditor(draft: PaymentDraft) -> Iterator[Message]:
 
 def iban_creditor(draft: PaymentDraft) -> Iterable[Message]:
     """An IBAN has valid check digits (mod-97), unless the account is at this bank (the latter assumed)."""
-    iban = draft.sent("creditorAccount", "iban")
+    iban = draft.initiation["creditorAccount"].get("iban")
     if iban is None or draft.creditor is not None or is_iban(iban.replace(" ", "")):
         return ()
     text = "This is not an IBAN: country, length or check digits (mod-97) are wrong."
@@ -93,8 +85,8 @@ def iban_creditor(draft: PaymentDraft) -> Iterable[Message]:
 
 def creditor_in_sepa(draft: PaymentDraft) -> Iterable[Message]:
     """The creditor's account is in a SEPA country."""
-    iban = draft.sent("creditorAccount", "iban")
-    if iban is None or (country := iban.replace(" ", "")[:2]) in SEPA_COUNTRIES:
+    country = draft.initiation["creditorAccount"]["iban"].replace(" ", "")[:2]
+    if country in SEPA_COUNTRIES:
         return ()
     return (draft.wrong("FORMAT_ERROR", f"{country} is not a SEPA country.", "creditorAccount.iban"),)
 
@@ -124,7 +116,7 @@ def norwegian_reference(draft: PaymentDraft) -> Iterator[Message]:
     for path, reference in structured_references(draft.initiation):
         if says_kid(reference):
             has_kid = True
-            if "reference" in reference and not is_kid(reference["reference"]):
+            if not is_kid(reference["reference"]):
                 text = "A KID has 2 to 25 digits and ends in a MOD-10 or MOD-11 check digit (which may be -)."
                 yield draft.wrong("KID_INVALID", text, f"{path}.reference")
     if draft.creditor is not None and draft.creditor.get("demandsKid") and not has_kid:
@@ -152,10 +144,10 @@ def _near_future(draft: PaymentDraft, member: str) -> Iterator[Message]:
 def period(draft: PaymentDraft) -> Iterator[Message]:
     """startDate as an execution date; at least one execution up to endDate (assumed: EXECUTION_DATE_INVALID)."""
     yield from _near_future(draft, "startDate")
-    start, end = draft.initiation.get("startDate"), draft.initiation.get("endDate")
-    if start is not None and end is not None and end < start:
+    end = draft.initiation.get("endDate")
+    if end is not None and end < draft.initiation["startDate"]:
         yield draft.wrong("EXECUTION_DATE_INVALID", "endDate is before startDate.", "endDate")
-    elif draft.complete and not has_execution(draft.bank, draft.initiation):
+    elif not has_execution(draft.bank, draft.initiation):
         text = "There is no execution between startDate and endDate."
         yield draft.wrong("EXECUTION_DATE_INVALID", text, "endDate")
 
