@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from emulator.api.messages import Request, Response, traceparent
+from emulator.api.messages import Request, Response, traceparent, values_of
 from emulator.api.operation import Call
 from emulator.api.operations import operation_names
 from emulator.api.signature import SignatureRefused, Verified
@@ -32,7 +32,7 @@ T = TypeVar("T")
 MOST_EXCHANGES = 1000
 LARGE_BODY = 64 * 1024
 MOST_LARGE_BODIES = 32 * 1024 * 1024  # bytes of bodies over LARGE_BODY; older ones are cut to that (assumed)
-IDENTITY_HEADERS = frozenset({"x-psu-identity"})
+IDENTITY_HEADER = "x-psu-identity"
 _ELEVEN_DIGITS = re.compile(r"(?<![0-9])[0-9]{11}(?![0-9])")
 
 
@@ -114,8 +114,7 @@ class Exchange:
     @property
     def request_id(self) -> str | None:
         """The X-Request-ID of the answer, which is the client's unless it sent none."""
-        answered = self.response.headers if self.response else ()
-        return next((value for name, value in answered if name.lower() == "x-request-id"), None)
+        return next(iter(values_of(self.response.headers if self.response else (), "x-request-id")), None)
 
     @property
     def payment_id(self) -> str | None:
@@ -170,9 +169,9 @@ class Exchange:
 
     def _mask_header_value(self, shown: Any) -> Any:
         """`shown` with the value of the identity header masked, which refusals and signing strings may repeat."""
-        for name, value in self.request.headers:
-            if name.lower() in IDENTITY_HEADERS and len(value) > 5:
-                shown = _changed(shown, partial(_replaced, value, _masked(name, value)))
+        for value in values_of(self.request.headers, IDENTITY_HEADER):
+            if len(value) > 5:
+                shown = _changed(shown, partial(_replaced, value, _masked(IDENTITY_HEADER, value)))
         return shown
 
     def detail(self) -> dict[str, Any]:
@@ -205,7 +204,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _masked(name: str, value: str) -> str:
-    if name.lower() not in IDENTITY_HEADERS:
+    if name.lower() != IDENTITY_HEADER:
         return value
     return value[:-5] + "*****" if len(value) > 5 else "*****"
 

@@ -41,6 +41,13 @@ class Fields(Collection[tuple[str, str]]):
         return pair in tuple(self)
 
 
+def values_of(headers: HeaderPairs, name: str) -> list[str]:
+    """The values of the headers with a name, which is in lower case, in order."""
+    if isinstance(headers, Fields) and name not in headers.lower:
+        return []
+    return [value for other, value in headers if other.lower() == name]
+
+
 @dataclass(slots=True)
 class Request:
     """One request as received.
@@ -214,7 +221,7 @@ def traceparent(headers: HeaderPairs) -> str | None:
     The bank records no spans of its own, so it passes the header on as it came: what a notification causes at the TPP
     then hangs below the request that asked for it. A malformed header is ignored, as the recommendation demands.
     """
-    given = [value for name, value in headers if name.lower() == TRACEPARENT]
+    given = values_of(headers, TRACEPARENT)
     form = re.fullmatch(_FORM, given[0].strip(" \t")) if len(given) == 1 else None
     if form is None:
         return None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from emulator.api.headers import Headers
-from emulator.api.messages import Request, Response, traceparent
+from emulator.api.messages import Request, Response, traceparent, values_of
 from emulator.api.operation import Call
 from emulator.api.router import split_target
 from emulator.bank.errors import STATUS, BankError, Message
@@ -112,7 +112,7 @@ def failed(request: Request, error: Exception) -> BankError:
     """Log `error`, and return the refusal of the request: 503 for a failure of files or memory, else 500."""
     line = f"{request.method} {split_target(request.target)[0]}"
     identified = {  # the other lines of the log about the request, and its trace
-        "requestId": next((value for name, value in request.headers if name.lower() == "x-request-id"), None),
+        "requestId": next(iter(values_of(request.headers, "x-request-id")), None),
         "traceparent": traceparent(request.headers),
     }
     about = {"fields": {name: value for name, value in identified.items() if value is not None}}

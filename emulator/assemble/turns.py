@@ -114,8 +114,6 @@ class Turns:
             for store in written:
                 try:
                     store.flush()
-                except MemoryError:
-                    failed[store] = StoreUnwritable("not enough memory")
                 except Exception as error:  # no request may wait forever, whatever the error is
                     if not isinstance(error, StoreUnwritable):
                         logger.exception("the changes of a turn could not be written")
@@ -183,7 +181,7 @@ class Turns:
             self._outcomes.tell(ended)
         if self._counts.on:
             for request, answer, _ in handled:
-                if isinstance(answer, Response | Stream):
+                if isinstance(answer, Response | Stream) and not request.target.startswith("/v1/"):
                     self._counts.answered(part_of(request), answer.status)
         return error
 

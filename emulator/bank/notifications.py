@@ -223,7 +223,7 @@ def next_due(bank: Bank) -> str | None:
     """When the next notification is due, as a stamp; None if there is none or the setting is off."""
     if not bank.settings.notifications:
         return None
-    due: Any = bank.documents.first_key(NOTIFICATION, "due")
+    due: Any = bank.documents.first_key("due", NOTIFICATION)
     return None if due is None else str(due)
 
 
@@ -234,8 +234,7 @@ def are_to_come(bank: Bank) -> bool:
     documents = bank.documents
     unanswered = documents.count(NOTIFICATION) > documents.count(NOTIFICATION, done="yes")
     return unanswered or (
-        documents.count(SUBSCRIPTION) > 0
-        and any(documents.first_key(kind, "due") is not None for kind in (PAYMENT, SCA, CONSENT))
+        documents.count(SUBSCRIPTION) > 0 and documents.first_key("due", PAYMENT, SCA, CONSENT) is not None
     )
 
 

@@ -99,23 +99,26 @@ def explore(
             _tell(breakage, folder, as_scenario=as_scenario, err=output == "json")
         _line(now)
 
-    interrupted = False
+    stopped: KeyboardInterrupt | Failed | None = None  # what a long search came to before is reported all the same
     with closing(LocalBanks()) as banks:
         looking = search.Search(banks, client, tasks or TASKS, base=seed, jobs=jobs)
+        done = looking.progress
         try:
-            done = looking.run(budget, progress)
-        except KeyboardInterrupt:  # what a long search came to is reported all the same
-            done, interrupted = looking.progress, True
-            progress(done)
+            looking.run(budget, progress)
+        except KeyboardInterrupt as interrupt:
+            stopped = interrupt
         except RunFailed as failed:
-            raise Failed(str(failed), page=PAGE) from failed
+            stopped = Failed(str(failed), page=PAGE)
+            if not done.drawn:
+                raise stopped from failed
+    progress(done)
     _end_line()
     show(report.document(done), output, lambda _: click.echo(report.summary(done)))
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [{"name": f"{done.drawn} schedules", "what": "", "text": "", "schedule": "", "described": []}]
     _write(where, report.document(done), cases, "Faults that break the TPP", report.summary(done))
-    if interrupted:
-        raise KeyboardInterrupt
+    if stopped is not None:
+        raise stopped
     if done.found:
         raise CheckFailed(f"found: {', '.join(breakage.name for breakage in done.found)}", page=PAGE)
 
@@ -152,7 +155,7 @@ def replay(
     from emulator.conformance.explore.judge import replay as play_again
 
     cases: list[dict[str, Any]] = []
-    err = output == "json"
+    err, stopped = output == "json", None
     with closing(LocalBanks()) as banks:
         try:
             for (file, _), outcome in zip(read, play_again([one for _, one in read], banks, client), strict=True):
@@ -164,11 +167,15 @@ def replay(
                 if finding is not None:
                     click.echo(f"      {finding.text}\n\n{report.drawing(outcome.rows, finding)}\n", err=err)
         except RunFailed as failed:
-            raise Failed(str(failed), page=PAGE) from failed
+            stopped = Failed(str(failed), page=PAGE)
+            if not cases:
+                raise stopped from failed
     red = [one["name"] for one in cases if one["what"]]
     text = f"{len(cases)} schedules played again, {len(red)} fail"
     show({"schedules": cases}, output, lambda _: click.echo(text))
     _write(where, {"schedules": cases}, cases, "Schedules played again", text)
+    if stopped is not None:
+        raise stopped
     if red:
         raise CheckFailed(f"failed: {', '.join(red)}", page=PAGE)
 

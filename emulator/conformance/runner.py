@@ -247,11 +247,10 @@ class SimulatedCustomer:
         for sca in self._bank("GET", "/sca?limit=100")["sca"] if opened else ():
             if sca["status"] == "started" and sca["id"] in opened:
                 self._authenticate(sca)
-        entries = self._bank("GET", "/requests?limit=200")["requests"]
-        for entry in sorted(entries, key=lambda one: int(one["id"])):
-            if int(entry["id"]) > self._newest:
-                self._newest = int(entry["id"])
-                self._after(partial(self._facts, entry["id"]))
+        latest = max((int(entry["id"]) for entry in self._bank("GET", "/requests?limit=1")["requests"]), default=0)
+        while self._newest < latest:
+            self._newest += 1
+            self._after(partial(self._facts, self._newest))
 
     def _authenticate(self, sca: Mapping[str, Any]) -> None:
         arm, identity = self._check.arm, sca["id"]
@@ -281,7 +280,7 @@ class SimulatedCustomer:
     def _report(self, observation: Mapping[str, Any]) -> None:
         self._bank("POST", "/conformance/observations", {"tpp": self._tpp_id, **observation})
 
-    def _facts(self, identity: str, names: Iterable[str]) -> dict[str, Any]:
+    def _facts(self, identity: int, names: Iterable[str]) -> dict[str, Any]:
         shown = self._bank("GET", f"/conformance/facts/{identity}?names={quote(','.join(names))}")
         return dict(shown["facts"])
 

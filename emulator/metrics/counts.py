@@ -112,13 +112,13 @@ class ProcessCounts:
         if exchange.counted:
             return
         exchange.counted = True
-        operation = exchange.operation or "unknown"
-        self.requests.add(bank, operation, exchange.status)
+        operation, status = exchange.operation or "unknown", exchange.status
+        self.requests.add(bank, operation, status)
         durations = self.durations.get(operation)
         if durations is None:
             durations = self.durations[operation] = Histogram(SECONDS)
         durations.add(exchange.seconds)
-        if exchange.status >= 400:
+        if status >= 400:
             for code in {message["code"] for message in exchange.messages()}:
                 known = code in self.refusals or len(self.refusals) < CODES
                 self.refusals[code if known else OTHER] += 1

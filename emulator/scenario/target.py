@@ -148,18 +148,15 @@ def preview(scenario: Scenario, scenario_target: ScenarioTarget, content: Image 
 
 
 def losses(scenario: Scenario, bank: Bank) -> list[str]:
-    """The data of the bank that applying the scenario would replace, one phrase each."""
+    """The data of the bank that applying the scenario would replace, one phrase each, without moments."""
     start, lost = scenario.start, []
     if start.resets:
         for kind, one in _COUNTED:
             number = bank.documents.count(kind)
             lost += [counted(number, one)] if number else []
         lost += ["the rules", "the settings", "the request log"]
-    now = date_time(bank.clock.now())
-    if start.clock is not None:
-        lost.append(f"the clock ({now}, {bank.clock.mode}), which then stands still at {date_time(start.clock)}")
-    elif start.resets:
-        lost.append(f"the clock ({now}, {bank.clock.mode})")
+    if start.resets or start.clock is not None:
+        lost.append("the bank time")
     return lost
 
 

@@ -351,7 +351,10 @@ class Documents(LoadedDocuments):
             self._undo_waiting()
         elif self.waiting:
             self.waiting = False
-            self._write()
+            try:
+                self._write()
+            except MemoryError as failed:
+                raise _undone_with(failed) from failed
 
     def write_waiting(self) -> None:
         """Append the waiting changes before `flush`; a StoreUnwritable, with all undone, is raised by `flush` again."""

@@ -195,10 +195,12 @@ class LoadedDocuments:
         _, start, stop = self.tables[kind.name].keys.between(order, group, low, high)
         return stop - start
 
-    def first_key(self, kind: Kind[Any], order: str) -> Value | None:
-        """The smallest `by` value of an order without groups; None if the order is empty."""
-        entries = self.tables[kind.name].keys.orders[order]
-        return entries[0][-2] if entries else None
+    def first_key(self, order: str, *kinds: Kind[Any]) -> Value | None:
+        """The smallest `by` value in the orders of this name, without groups; None if all are empty."""
+        tables = self.tables
+        return min(
+            [entries[0][-2] for kind in kinds if (entries := tables[kind.name].keys.orders[order])], default=None
+        )
 
     def json(self) -> tuple[int, Iterator[bytes]]:
         """The result of `dump` as JSON text, joined from the stored texts: its size, and its parts.

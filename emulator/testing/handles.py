@@ -208,14 +208,20 @@ def authority() -> CertificateAuthority:
     return authority_for(None)
 
 
-@cache
+_ISSUED: dict[str, tuple[Credentials, tuple[object, ...]]] = {}  # by name, with what it was asked for with
+
+
 def issued(name: str, roles: tuple[str, ...], flaw: str | None, hour: datetime) -> Credentials:
     """A TPP of this test process; it replaces one of the same name with other roles or another flaw.
 
-    `hour` of real time is part of the cache key, as the validity of the certificate depends on it.
+    One of an earlier `hour` of real time is replaced too, as the validity of its certificate depends on that.
     """
-    del hour
-    return authority().issue(name, roles=roles, flaw=flaw, replace=True)
+    asked = (roles, flaw, hour)
+    known, known_as = _ISSUED.get(name, (None, None))
+    if known is None or known_as != asked or authority().find(name) is not known:
+        known = authority().issue(name, roles=roles, flaw=flaw, replace=True)
+        _ISSUED[name] = known, asked
+    return known
 
 
 class TppFiles(NamedTuple):

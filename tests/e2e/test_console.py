@@ -92,6 +92,12 @@ def test_a_page_fits_names_its_controls_and_draws_no_complaint(
     assert faults(browser, [served.url + page for page in pages], opened=opened) == {}
 
 
+COVERED = """
+    return [...document.querySelectorAll(".rows td")].filter(cell => cell.scrollHeight > cell.clientHeight + 1)
+        .map(cell => cell.dataset.label)
+"""
+
+
 def as_wide_as(browser: Chrome, width: int) -> None:
     screen = {**PHONE, "width": width, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
@@ -128,12 +134,25 @@ def test_names_and_numbers_without_blanks_go_on_in_the_next_line(served: ServedP
     owned = documents.find(ACCOUNT, customerId=customer["id"])[0]["id"]
     places = ["", "/customers", f"/customers/{customer['id']}", f"/accounts/{owned}", f"/cards/{card['resourceId']}"]
     browser.get(f"{served.url}/console")
-    for number, place in enumerate([*places, "/payments", f"/payments/{payment}", "/sca", "/consents", "/scenarios"]):
+    served.emulator.call("GET", f"/v1/{'W' * 300}")
+    asked = served.control("GET", "requests?limit=1")["requests"][0]["id"]
+    served.control("PUT", f"snapshots/{'w' * 60}", {})
+    places += [
+        "/payments",
+        f"/payments/{payment}",
+        "/sca",
+        "/consents",
+        "/scenarios",
+        "/snapshots",
+        f"/requests/{asked}",
+    ]
+    for number, place in enumerate(places):
         put(browser, f"{served.url}/console{place}")
-        assert "W" * 70 in browser.page_source, place
+        assert "w" * 60 in browser.page_source.lower(), place
         for width in (1000, 390) if number % 2 else (390, 1000):
             as_wide_as(browser, width)
             wait(browser).until(lambda window: not is_too_wide(window), f"{place} {width}")
+            assert browser.execute_script(COVERED) == [], f"{place} {width}: labels that reach into the next row"
     name = "b" * 63
     served.control("PUT", f"banks/{name}", {})
     browser.get(f"{served.url}/banks/{name}/console")

@@ -204,7 +204,10 @@ def test_a_name_is_not_bound_to_the_roles_and_the_flaw_that_it_was_first_asked_f
     for asked in (bank, bank_factory()):
         assert asked.tpp(name="shop", flaw="expired").get("/v1/accounts").status == 400
         assert asked.tpp(name="shop", roles=["PISP"]).get("/v1/accounts").status == 403
-        assert asked.tpp(name="shop").get("/v1/accounts").status == 401
+        shop = asked.tpp(name="shop")
+        assert shop.get("/v1/accounts").status == 401
+        tpps = bank_says(asked, "tpps")["tpps"]
+        assert [tpp["certificate"] for tpp in tpps if tpp["name"] == "shop"] == [shop.certificate_pem]
     assert bank.tpp(name="shop").identity.certificate == bank_factory().tpp(name="shop").identity.certificate
 
 

@@ -61,6 +61,8 @@ class HttpWorld:
 class HttpMerchant(Merchant):
     """It waits for the customer's return in real time."""
 
+    hook_status = 200  # of the hook's answer after a run
+
     def approve(self, link: str) -> None:
         self.world.browse(link)
         for _ in range(100):
@@ -96,7 +98,7 @@ def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterat
             tpp.notification_uri = None
             merchants[wanted["run"]] = merchant
             merchant.run()
-            self._answer(200)
+            self._answer(merchant.hook_status)
 
         def do_GET(self) -> None:
             first, second, *rest = self.path.strip("/").split("/")

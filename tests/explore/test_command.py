@@ -70,6 +70,37 @@ def test_ctrl_c_reports_also_the_failure_that_is_being_made_smaller(tmp_path: Pa
     assert len(list(saved.iterdir())) == 1
 
 
+class GoesAway(HttpMerchant):
+    """It crashes in the run after the trial, and then there is no hook any more."""
+
+    runs: ClassVar = itertools.count(1)
+
+    def run(self) -> None:
+        self.ask("GET", "/v1/accounts")
+        self.hook_status = {1: 200, 2: 500}.get(next(self.runs), 404)
+
+
+def test_a_program_that_cannot_be_run_any_more_ends_a_search_and_a_replay_with_their_report(tmp_path: Path) -> None:
+    report, saved = tmp_path / "r.json", tmp_path / "found"
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.yaml").write_text("tasks: [pay]\n")
+    with hooked(GoesAway) as base:
+        where = ("--hook", f"{base}/run", "--json", str(report))
+        ended = explore(*where, "--save", str(saved), "--task", "pay")
+        searched = json.loads(report.read_text())
+        GoesAway.runs = itertools.count(2)
+        replayed = command("conformance", "replay", str(tmp_path), *where)
+    assert (ended.returncode, replayed.returncode) == (2, 2)
+    for stderr in (ended.stderr, replayed.stderr):
+        assert stderr == "bank-emulator: the hook answered 404 (see bank-emulator docs find-the-fault)\n"
+    assert "FOUND: crash" in ended.stdout
+    assert "1 found" in ended.stdout
+    assert [one["what"] for one in searched["found"]] == ["crash"]
+    assert len(list(saved.iterdir())) == 1
+    assert "1 schedules played again, 1 fail" in replayed.stdout
+    assert [one["what"] for one in json.loads(report.read_text())["schedules"]] == ["crash"]
+
+
 ACCP = """tasks: [pay]
 faults:
 - {fault: statuses, of: createPayment, path: [ACTC, ACCP, {RJCT: 3d}]}

@@ -125,6 +125,23 @@ def test_nothing_is_sent_and_no_header_is_read_while_the_setting_is_off(bank, re
     assert bank.notifications() == []
 
 
+def test_what_ended_while_the_setting_was_off_is_not_told_of_later(bank, receiver, tpp):
+    given = tpp.post("/v1/consents").json()["consentId"]
+    tpp.approve(given)
+    asked = tpp.post("/v1/consents", headers={"TPP-Notification-Content-Preferred": "status=SCA,LAST"})
+    assert asked.status_code == 201
+    bank.settings(notifications=False)
+    bank.clock.advance("181d")
+    bank.settings(notifications=True)
+    pay(tpp, "SCA")
+    bank.clock.advance("11m")
+    assert [one["body"].get("consentStatus", "the SCA that ends now") for one in bank.notifications()] == [
+        "valid",
+        "the SCA that ends now",
+    ]
+    assert len(receiver.bodies()) == 2
+
+
 def test_nothing_is_said_of_notifications_to_who_does_not_ask(tpp):
     tpp.notification_uri = None
     answer = tpp.post(STRAKS, json=order())

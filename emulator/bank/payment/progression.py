@@ -38,8 +38,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import islice, repeat
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import sca
@@ -64,12 +64,9 @@ _MICROSECOND = timedelta(microseconds=1)
 HALF_SIGNED_LIFETIME = timedelta(days=30)  # from the first signature, then RJCT
 
 
-def next_due(bank: Bank, kinds: tuple[Kind[Any], ...] | None = None) -> str | None:
-    """The stamp of the earliest step of these kinds of documents, all by default, that waits for bank time, or None."""
-    if kinds is None:  # ends wait for nothing where they are not notified, and this is asked at every request
-        kinds = (*MONEY, *ACCESS) if bank.settings.notifications else MONEY
-    first: Any = bank.documents.first_key
-    return min(filter(None, map(first, kinds, repeat("due"))), default=None)
+def next_due(bank: Bank, kinds: tuple[Kind[Any], ...] = (*MONEY, *ACCESS)) -> str | None:
+    """The stamp of the earliest step of these kinds of documents that waits for bank time, or None."""
+    return cast("str | None", bank.documents.first_key("due", *kinds))
 
 
 def run_due(bank: Bank) -> None:

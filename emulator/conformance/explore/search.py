@@ -76,7 +76,8 @@ class Search:
     def __init__(self, house: House, client: TestedTpp, tasks: Sequence[Task], *, base: int, jobs: int = 1) -> None:
         self._house = house
         self._client = client
-        self._strategy = schedules(tasks, restarts=client.restarts)
+        self._drawn: deque[FaultSchedule] = deque(maxlen=1)
+        self._draw = _drawing(schedules(tasks, restarts=client.restarts), self._drawn)
         self._tasks = tasks
         self._base = base
         self._jobs = jobs
@@ -181,20 +182,8 @@ class Search:
 
     def drawn(self, number: int) -> FaultSchedule:
         """The schedule of this number. Each has a seed of its own: the first example of a seed is the simplest."""
-        drawn: list[FaultSchedule] = []
-        chosen = settings(
-            max_examples=2,
-            database=None,
-            deadline=None,
-            phases=(Phase.generate,),
-            suppress_health_check=list(HealthCheck),
-        )
-
-        def keep(schedule: FaultSchedule) -> None:  # of a built-in method hypothesis cannot read the parameters
-            drawn.append(schedule)
-
-        seed(self._base * SEEDS + number)(chosen(given(self._strategy)(keep)))()
-        return drawn[-1]
+        seed(self._base * SEEDS + number)(self._draw)()
+        return self._drawn.pop()
 
 
 def _smaller(schedule: FaultSchedule, known: Sequence[Task]) -> Iterator[FaultSchedule]:
@@ -242,30 +231,49 @@ def _without(parts: list[Any], number: int) -> list[Any]:
 # How schedules are drawn
 
 
+def _drawing(strategy: st.SearchStrategy[FaultSchedule], drawn: deque[FaultSchedule]) -> Callable[[], None]:
+    """A function that appends the two first examples of its seed."""
+
+    @settings(
+        max_examples=2,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def draw(schedule: FaultSchedule) -> None:
+        drawn.append(schedule)
+
+    return draw
+
+
 def schedules(tasks: Sequence[Task], *, restarts: bool) -> st.SearchStrategy[FaultSchedule]:
     """The schedules with these tasks, and with kills if the TPP is a command."""
+    one = st.sampled_from(tasks)  # few tasks more often: such a run is shorter, and what it finds is too
+    several = st.one_of(*(st.lists(one, min_size=1, max_size=most) for most in (1, 2, MOST_TASKS)))
+    acts = _some(st.sampled_from(("approve", *BEHAVIOURS)), MOST_ACTS)
+    begins, passes, seeds = st.sampled_from(BEGINS), st.sampled_from(PASSES), st.integers(0, BANK_SEEDS)
 
     @st.composite
     def schedule(draw: st.DrawFn) -> FaultSchedule:
-        one = st.sampled_from(tasks)  # few tasks more often: such a run is shorter, and what it finds is too
-        chosen = draw(st.one_of(*(st.lists(one, min_size=1, max_size=most) for most in (1, 2, MOST_TASKS))))
+        chosen = draw(several)
         requests: Counter[str] = Counter()
         for task in chosen:
             requests.update(REQUESTS[task])
         faults = partial(st.lists, _fault(requests), unique_by=_place)
-        act = st.sampled_from(("approve", *BEHAVIOURS))
         number = st.integers(1, requests.total())
         killed = st.one_of(st.integers(1, 5), number)
-        passing = st.fixed_dictionaries({"after": number, "passes": st.sampled_from(PASSES)})
+        passing = st.fixed_dictionaries({"after": number, "passes": passes})
         return of(
             {
                 "tasks": chosen,
-                "begins": draw(st.sampled_from(BEGINS)),
-                "customer": draw(_some(act, MOST_ACTS)),
+                "begins": draw(begins),
+                "customer": draw(acts),
                 "faults": draw(st.one_of(faults(max_size=MOST_FAULTS), faults(min_size=1, max_size=FEW_FAULTS))),
                 "time": draw(_some(passing, MOST_PASSES)),
                 "restarts": sorted(set(draw(_some(killed, MOST_RESTARTS)))) if restarts else [],
-                "seed": draw(st.integers(0, BANK_SEEDS)),
+                "seed": draw(seeds),
             }
         )
 
@@ -293,23 +301,22 @@ def _fault(requests: Mapping[str, int]) -> st.SearchStrategy[dict[str, Any]]:
         ]
         for kind in kinds().values()
     }
-    fitting = [kind for kind in kinds().values() if used[kind.name] for _ in range(kind.weight)]
+    return _members(used, requests)
 
-    @st.composite
-    def fault(draw: st.DrawFn) -> dict[str, Any]:
-        def pick(values: Sequence[Any]) -> Any:
-            return draw(st.sampled_from(values))
 
-        kind = pick(fitting)
-        members: dict[str, Any] = {"fault": kind.name}
-        if issubclass(kind, NumberedFault):
-            members["of"] = pick(used[kind.name])
-            members["at"] = draw(st.one_of(st.just(1), st.integers(1, requests[members["of"]])))
-        for name, values in _values(kind).items():
-            members[name] = values(pick) if callable(values) else pick(values)
-        return {name: value for name, value in members.items() if value is not None}
+@st.composite
+def _members(draw: st.DrawFn, used: Mapping[str, Sequence[str]], requests: Mapping[str, int]) -> dict[str, Any]:
+    def pick(values: Sequence[Any]) -> Any:
+        return draw(st.sampled_from(values))
 
-    return fault()
+    kind = pick([kind for kind in kinds().values() if used[kind.name] for _ in range(kind.weight)])
+    members: dict[str, Any] = {"fault": kind.name}
+    if issubclass(kind, NumberedFault):
+        members["of"] = pick(used[kind.name])
+        members["at"] = draw(st.one_of(st.just(1), st.integers(1, requests[members["of"]])))
+    for name, values in _values(kind).items():
+        members[name] = values(pick) if callable(values) else pick(values)
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _values(kind: type[PlannedFault]) -> dict[str, Sequence[Any] | Callable[[Pick], Any]]:

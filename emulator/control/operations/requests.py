@@ -9,7 +9,7 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from emulator.api.log import MOST_EXCHANGES, Exchange
-from emulator.api.messages import Push, Stream
+from emulator.api.messages import Push, Stream, values_of
 from emulator.api.operations import check_operation
 from emulator.api.query import QueryParameter
 from emulator.api.render import encode
@@ -165,7 +165,7 @@ def repeat_request(call: ControlCall[Any]) -> Json:
         text = f"The log has only {len(sent.body)} of the {exchange.sizes[0]} bytes of this request's body."
         raise BankError("CONFLICT", text)
     headers = {name: value for name, value in sent.headers if name.lower() not in _NOT_REPEATED}
-    certificate = next((value for name, value in sent.headers if name.lower() == "tpp-signature-certificate"), "")
+    certificate = next(iter(values_of(sent.headers, "tpp-signature-certificate")), "")
     signer = next((tpp for tpp in call.authority.tpps() if tpp.certificate_header == certificate), None)
     if signer is None:
         raise BankError("CONFLICT", "The bank has no private key for the certificate of this request.")

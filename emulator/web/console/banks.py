@@ -97,12 +97,17 @@ def _as_value(name: str, text: str) -> Any:
             return json.loads(text)
     if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
-    if kind == "integer" and text.isascii() and text.isdigit() and len(text) < 12:
-        return int(text)
+    if kind == "integer":
+        return _number(text)
     setting, _, count = re.sub(r'[{}" ]', "", text).partition(":")  # `polls: 3`, or the JSON form of it
     if name == "progression" and setting == "polls":
-        return {"polls": int(count) if count.isascii() and count.isdigit() and len(count) < 6 else count}
+        return {"polls": _number(count)}
     return text
+
+
+def _number(text: str) -> int | str:
+    """The whole number that a field's text stands for; else the text, which the control interface refuses."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
 
 
 def save_settings(screen: Screen) -> Response:
@@ -178,7 +183,7 @@ def generate(screen: Screen) -> Steps:
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
         if text:
-            numbers[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+            numbers[name] = _number(text)
     yield from screen.ask_in_steps("POST", "generate", numbers)
     return screen.go("generate", done="generated")
 

@@ -87,8 +87,9 @@ def apply(screen: Screen) -> Steps:
         if not screen.confirmed:
             preview = yield from screen.ask_in_steps("POST", "scenario/preview", **sent)
             if preview["lost"]:
-                back = ["scenarios", name] if name else ["scenarios"]
-                return screen.confirmation(f"Apply {preview['scenario']}?", "Apply it", lost=preview["lost"], back=back)
+                title, back = f"Apply {preview['scenario']}?", ["scenarios", name] if name else ["scenarios"]
+                lost, clock = preview["lost"], preview["clock"]
+                return screen.confirmation(title, "Apply it", lost=lost, back=back, clock=clock)
         applied = yield from screen.ask_in_steps("POST", "scenario", **sent)
     except ControlRefused as refused:
         if name and name not in loader.library():

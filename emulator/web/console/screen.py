@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,12 +14,9 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.store import StoreUnwritable
-from emulator.web.pages import wording
 from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
 
-# A moment in a text of the control interface.
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 MOST = 100  # entries of a list on one page
 
 # `Control.handle` of the control interface, passed in by `assemble`.
@@ -201,16 +197,19 @@ class Screen:
         """Whether the form was sent by the button of a confirmation page."""
         return self.form.get("confirmed") == "yes"
 
-    def confirmation(self, title: str, button: str, *, lost: Sequence[str], back: Sequence[str]) -> Response:
+    def confirmation(
+        self, title: str, button: str, *, lost: Sequence[str], back: Sequence[str], clock: Any = None
+    ) -> Response:
         """A confirmation page before the data `lost` is lost; its button sends the same form again, confirmed.
 
-        `back`: the segments of the page behind Cancel.
+        `back`: the segments of the page behind Cancel; `clock`: what bank time will be, `{now, mode}`.
         """
         return self.page(
             "confirmation",
             title=title,
             button=button,
-            lost=[_MOMENT.sub(lambda at: wording.oslo(at[0]), thing) for thing in lost],
+            lost=lost,
+            clock=clock,
             sent=[(name, value) for name, value in self.form.pairs() if name not in ("csrf", "confirmed")],
             address=root_of(self.request) + path_below(self.request),
             back=self.at(*back),

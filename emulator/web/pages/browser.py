@@ -9,7 +9,7 @@ from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.api.guards import HostNames, is_own_origin
-from emulator.api.messages import Request
+from emulator.api.messages import Request, values_of
 from emulator.api.router import split_target
 from emulator.bank.formats import composed
 
@@ -21,7 +21,7 @@ Fields = Mapping[str, list[str]]
 
 def header(request: Request, name: str) -> str | None:
     """The first header called `name` (lower case), or None."""
-    return next((value for header_name, value in request.headers if header_name.lower() == name), None)
+    return next(iter(values_of(request.headers, name)), None)
 
 
 class LoginCookie:

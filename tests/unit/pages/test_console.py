@@ -430,11 +430,26 @@ def test_what_a_page_draws_anew_is_on_it_also_while_there_is_nothing_to_show(
     assert drawn() == {page: full[page] for page in pages}
 
 
+def test_a_tpp_is_its_id_on_every_page_with_the_name_that_the_customer_is_shown(
+    emulator: Living, browser: Visitor
+) -> None:
+    logged_in(emulator, browser)
+    headers = {"TPP-Brand-Logging-Information": "Regnskap & Sønn"}
+    opened = json.loads(emulator.call("POST", "/v1/consents", headers=headers).body)["_links"]["scaRedirect"]["href"]
+    assert "for PSDNO-SBX-demo" in browser.get("/console/sca").text
+    emulator.service.bank.clock.advance(timedelta(minutes=10))
+    assert opened.rpartition("/")[2] not in browser.get("/console/sca").source
+    past, consents = browser.get("/console/sca").source, browser.get("/console/consents").source
+    shown = '<td data-label="TPP" class="name">PSDNO-SBX-demo'
+    assert f'{shown}<span class="soft block">shown as Regnskap &amp; Sønn</span></td>' in past
+    assert f'{shown}<span class="soft block">shown as demo</span></td>' in consents
+    assert f"{shown}</td>" in consents, "the session"
+
+
 def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Visitor) -> None:
     logged_in(emulator, browser)
     assert emulator.call("GET", "/v1/accounts").status == 200
     page = browser.get("/console/consents")
-    assert page.source.count('class="name">demo') == 1
     session = next(emulator.service.bank.documents.all(SESSION))["id"]
     consent = next(emulator.service.bank.documents.all(CONSENT))["id"]
     before, page = page, press(browser, page, f"/sessions/{session}")
@@ -483,7 +498,7 @@ def test_a_scenario_that_replaces_the_bank_asks_first_and_says_what_it_did(emula
     question = browser.post("/console/scenarios", [("csrf", csrf), ("text", text)])
     assert "This will be lost:" in question.text
     assert "4 customers" in question.text
-    assert "stands still at 2026-03-02 09:00:00" in question.text  # Oslo, as on each page
+    assert "Bank time will be 2026-03-02 09:00:00, frozen." in question.text  # Oslo, as on each page
     assert emulator.service.bank.documents.count(CUSTOMER) == 4
     applied = sure(browser, question)
     assert "anew is applied" in applied.text
@@ -840,6 +855,8 @@ def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chos
 
 def test_customers_are_generated(emulator: Living, browser: Visitor) -> None:
     page = browser.get("/console/generate")
+    refused = press(browser, page, "/generate", customers="999999999999")
+    assert "Expected a number of at most 100000, found the number 999999999999." in refused.text
     generated = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
     assert "Customers were generated." in generated.text
     assert emulator.service.bank.documents.count(CUSTOMER) == 6

@@ -75,7 +75,7 @@ def answers(store: Documents) -> dict[str, Any]:
         "tags": {tag: store.find(BOOK, tags=tag, newest_first=True) for tag in tags},
         "year": store.range(BOOK, "year"),
         "shelf": {shelf: store.range(BOOK, "shelf", group=shelf) for shelf in shelves},
-        "first": store.first_key(BOOK, "year"),
+        "first": store.first_key("year", BOOK),
     }
 
 

@@ -215,10 +215,10 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert self.store.range(A, "size", low=1, high=3) == expected
         assert self.store.range(A, "size", low=1, high=3, reverse=True, offset=1, limit=2) == expected[::-1][1:3]
         assert self.store.range_count(A, "size", low=1, high=3) == len(expected)
-        assert self.store.first_key(A, "size") == min((d["size"] for d in sized), default=None)
+        assert self.store.first_key("size", A) == min((d["size"] for d in sized), default=None)
         texts = sorted((d["text"], d["id"]) for d in self.model["b"].values() if "text" in d)
         assert [(d["text"], d["id"]) for d in self.store.range(B, "text")] == texts
-        assert self.store.first_key(B, "text") == (texts[0][0] if texts else None)
+        assert self.store.first_key("text", B) == (texts[0][0] if texts else None)
         for shelf in ("left", "right"):
             on_it = [d for d in stored if d.get("shelf") == shelf and "title" in d]
             expected = sorted(on_it, key=lambda d: (d["title"], d["id"]))

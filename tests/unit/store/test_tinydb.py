@@ -48,7 +48,7 @@ def test_a_snapshot_that_was_changed_with_stock_tinydb_is_read(directory: Path) 
     store = open_store(directory, KINDS)
     assert store.first(BOOK, author="a person's hand") == some_books()[1] | {"author": "a person's hand"}
     assert [b["id"] for b in store.all(BOOK)] == ["b1", "b2", "b3", "b4", "by hand"]
-    assert store.first_key(BOOK, "year") == 1
+    assert store.first_key("year", BOOK) == 1
     assert store.sequence == 5
     before = answers(store)
     store.put(NOTE, {"id": "n"})
