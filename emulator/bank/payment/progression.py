@@ -341,6 +341,9 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
 
 
 def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:
+    script, flow = payment.get("progress"), flows.of(payment)
+    while script and flow.missing_step(script, status):
+        script.pop(0)  # it goes on with what the flow can do from there
     if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
         accept(bank, payment, at, status)
     else:

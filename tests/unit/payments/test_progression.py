@@ -574,6 +574,29 @@ def test_a_rejection_by_a_script_tells_no_other_reason() -> None:
     assert payment(bank, payment_id)["psuMessages"] == ["rejected"]
 
 
+@pytest.mark.parametrize(
+    ("script", "target", "later"),
+    [
+        ([("ACTC", 0), ("PDNG", 9), ("ACSP", 9), ("RJCT", 5)], "ACSP", [("RJCT", 5)]),
+        ([("ACTC", 0), ("ACCP", 2), ("ACSP", 60), ("ACSC", 2)], "ACSP", [("ACSC", 2)]),
+        ([("ACTC", 0), ("ACSP", 5)], "ACWC", [("ACSP", 5)]),
+        ([("ACTC", 0), ("RENT", 5), ("ACSP", 5)], "PDNG", [("RENT", 5), ("ACSP", 10)]),
+        ([("ACTC", 0), ("PDNG", 5)], "ACSP", []),
+    ],
+)
+def test_after_an_advance_by_hand_a_script_goes_on_with_what_the_table_allows_from_there(
+    bank: Bank, script: list[tuple[str, float]], target: str, later: list[tuple[str, float]]
+) -> None:
+    for approved in (False, True):
+        payment_id = initiate(bank, DOMESTIC, domestic(), script=Script(progress=script))
+        if approved and target != "ACWC":
+            approve(bank, payment_id)
+        progression.advance(bank, payment_id, target)
+        before, began = life(bank, payment_id), (bank.clock.now() - NOW).total_seconds()
+        advance(bank, hours=2)
+        assert life(bank, payment_id) == [*before, *((status, began + at) for status, at in later)]
+
+
 @pytest.mark.parametrize("ended", ["RJCT", "CANC"])
 @pytest.mark.parametrize(("amount", "available"), [("100.00", True), ("10000.01", False)])
 def test_funds_available_is_told_too_where_a_script_ends_the_payment_at_once(
