@@ -22,6 +22,7 @@ from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.fixtures.entries import DefinitionError, wrong
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
+from emulator.bank.payment import progression
 from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Text100, Text200, filled, one_of, refuse, union
 from emulator.scenario.values import Feed, Settings, amount
@@ -298,3 +299,4 @@ class Start(Model):
             return
         if self.clock is not None:
             bank.clock.set(now=self.clock, mode="frozen")
+            progression.run_due(bank)  # what fell due before the changes has happened before them

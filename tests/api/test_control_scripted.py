@@ -21,9 +21,9 @@ from emulator.scenario.rules import RuleSet
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable, WriteGroup
 from tests.api.control_desk import ControlDesk
-from tests.api.desk import DeskClient
-from tests.known_state import DOMESTIC, KARI, PAYMENT, SEPA
-from tests.unit.payments.world import sepa
+from tests.api.desk import DeskClient, approve, ok
+from tests.known_state import DOMESTIC, KARI, PAYMENT, PERIODIC, SEPA
+from tests.unit.payments.world import domestic, sepa
 
 DOWN = {"then": {"answer": {"status": 503, "text": "Closed."}}}
 
@@ -338,6 +338,22 @@ def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(desk: ControlDesk
         assert desk.service.bank.documents.dump() == before, start
         assert desk.get("/settings")["calendar"] == "always-open", start
         assert desk.get("/rules")["rules"] == [], start
+
+
+def test_what_falls_due_before_the_clock_of_a_start_happens_before_its_changes(
+    desk: ControlDesk, kari: DeskClient
+) -> None:
+    order = domestic(frequency="Daily", startDate="2026-03-03", endDate="2026-03-04")
+    payment_id = ok(kari.post(PERIODIC, json=order), 201)["paymentId"]
+    approve(kari.service, payment_id)
+    emptied = {"account": "99901000014", "balance": "0.00"}
+    start = {"clock": "2026-03-04T12:00:00+01:00", "settings": {"calendar": "norway"}, "change": [emptied]}
+    desk.do("POST", "/scenario", {"scenario": "x", "start": start})
+    executions = ok(kari.get(f"{PERIODIC}/{payment_id}"))["executions"]
+    assert [(one["executionDate"], one["transactionStatus"]) for one in executions] == [
+        ("2026-03-04", "ACSC"),
+        ("2026-03-03", "ACSC"),
+    ]
 
 
 def test_a_clock_that_would_go_back_is_told_what_sets_it_back(desk: ControlDesk) -> None:

@@ -69,6 +69,17 @@ def test_cards_and_the_sandbox_listing_show_the_same_drift(kari: DeskClient, des
     assert ok(kari.get(sandbox[0]["_links"]["self"]["href"]))["id"] == sandbox[0]["id"]
 
 
+def test_links_of_sandbox_listings_lead_to_what_they_show_also_where_tpps_see_no_id(
+    kari: DeskClient, desk: ControlDesk
+) -> None:
+    card = ok(kari.get("/v1/card-accounts"))["cardAccounts"][0]["resourceId"]
+    for effect in ("new-id", "shift-booking-date"):
+        desk.do("PUT", "/settings", {"feed": [{"effect": effect}, {"effect": "without-id"}]})
+        for holder in (f"accounts/{own(kari)}", f"card-accounts/{card}"):
+            for entry in ok(kari.get(f"/v1/sandbox/{holder}/transactions?limit=500"))[::20]:
+                assert ok(kari.get(entry["_links"]["self"]["href"])) == entry, effect
+
+
 def test_balances_and_ledger_stay_true(kari: DeskClient, desk: ControlDesk) -> None:
     account = own(kari)
     before = ok(kari.get(f"/v1/accounts/{account}/balances")), desk.get("/ledger")

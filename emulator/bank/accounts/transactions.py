@@ -128,7 +128,7 @@ class DriftingFeed:
         """The entry that is shown under this id now; a card's entry also by its cardTransactionId."""
         for shelf in (PENDING, BOOKED):
             for entry in self.listed(shelf):
-                if "unidentified" not in entry and shown_id in (entry["id"], entry.get("cardTransactionId")):
+                if shown_id in (entry["id"], entry.get("cardTransactionId")):
                     return entry
         return None
 
@@ -218,7 +218,14 @@ def batch_texts(texts: Texts) -> Texts:
 
 
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
-    """The transaction that the account shows under this id, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
+    """The transaction that a TPP sees under this id, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
+    transaction = _shown(bank, account_id, transaction_id)
+    if "unidentified" in transaction:
+        raise _unknown(transaction_id)
+    return transaction
+
+
+def _shown(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     feed = drifting_feed(bank, TRANSACTION, account_id)
     get: Callable[[str], Any] = partial(bank.documents.get, TRANSACTION) if feed is None else feed.find
     return _transaction_of(account_id, transaction_id, get)
@@ -227,7 +234,7 @@ def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
 def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     """The transaction that the account shows under this id, else the one that is stored under it."""
     try:
-        return find(bank, account_id, transaction_id)
+        return _shown(bank, account_id, transaction_id)
     except BankError:
         return _transaction_of(account_id, transaction_id, partial(bank.documents.get, TRANSACTION))
 
@@ -247,8 +254,12 @@ def _transaction_of(account_id: str, transaction_id: str, get: Callable[[str], A
         if batch is not None and int(number) <= len(entries):
             transaction = _item(batch, int(number))
     if transaction is None or transaction["accountId"] != account_id:
-        raise BankError("RESOURCE_UNKNOWN", f"The account has no transaction {transaction_id}.", "transactionId")
+        raise _unknown(transaction_id)
     return transaction
+
+
+def _unknown(transaction_id: str) -> BankError:
+    return BankError("RESOURCE_UNKNOWN", f"The account has no transaction {transaction_id}.", "transactionId")
 
 
 def view(transaction: Transaction | DriftedTransaction, *, corporate: bool) -> dict[str, Any]:

@@ -48,15 +48,16 @@ def cost(price: Price) -> Decimal:
 
 def funds_available(bank: Bank, payment: Payment) -> bool:
     """Whether an authorised payment is funded; for one that waits without a reservation, as of now."""
-    if "held" in payment or payment["status"] not in NOT_EXECUTED:
+    if "held" in payment or not (payment["status"] in NOT_EXECUTED or has_open(payment)):
         return payment["fundsAvailable"]
     return covers(bank, payment)
 
 
 def covers(bank: Bank, payment: Payment) -> bool:
-    """Whether the debtor's account has the money for one execution."""
+    """Whether the debtor's account has the money for one execution, of a bulk for its open entries."""
     debtor = accounts.payer(bank, payment["debtorAccountId"])
-    return debtor is not None and ledger.available(debtor) >= cost(payment)
+    needed = sum((cost(part.state) for part in _parts(payment, OPEN)), ZERO)
+    return debtor is not None and ledger.available(debtor) >= needed
 
 
 def has_open(payment: Payment) -> bool:

@@ -28,6 +28,7 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
+from emulator.bank.booking.entries import creditor_ref
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
@@ -108,7 +109,7 @@ def _document(
         "due": later(created, UNSIGNED_LIFETIME),
         "debtorAccountId": debtor["id"],
         "currency": debtor["currency"],
-        "likeness": _likeness(order, debtor, drafts),
+        "likeness": _likeness(product, order, debtor, drafts),
         "amount": price["amount"],
     }
     payment.update(cast(Payment, price))
@@ -282,16 +283,16 @@ def engagement_limit(
     return max(Decimal(str(e[name])) for e in engagements)
 
 
-def _likeness(order: PaymentOrder, debtor: Account, drafts: list[rules.PaymentDraft]) -> str:
+def _likeness(product: Product, order: PaymentOrder, debtor: Account, drafts: list[rules.PaymentDraft]) -> str:
     """A hash of the members that logical duplicates share: TPP, debtor, creditor, amount, reference."""
     parts: list[object] = [order.tpp_id, debtor["id"]]
     for draft in drafts:
-        one, creditor = draft.initiation, draft.creditor
-        account, amount = one["creditorAccount"], one["instructedAmount"]
+        one, amount = draft.initiation, draft.initiation["instructedAmount"]
+        creditor = creditor_ref(product, one, draft.creditor)
         whole, _, fraction = amount["amount"].partition(".")
         parts.append(
             (
-                digits_of(account.get("iban") or account["bban"]) if creditor is None else creditor["id"],
+                creditor.get("iban") or digits_of(creditor["bban"]),
                 (whole.lstrip("0"), fraction.rstrip("0")),  # 010.00 is 10.00
                 amount["currency"],
                 one.get("remittanceInformationUnstructured"),

@@ -30,7 +30,7 @@ Due steps are applied in pieces of `PIECE`, each one change of the store. A piec
 is undone as a whole and its steps are still due: the next request tries again, reads see the state before, writes are
 503. Any other exception undoes the piece, too, but then every request to this bank is 500 until the step is gone.
 While the clock is moved far ahead (`move_clock`) others may use the bank between two pieces: bank time is then just
-before the next step, and only the mover applies steps.
+before the next step, or at its moment if others of that moment are applied, and only the mover applies steps.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
     """Set bank time and apply all steps that are due by then, in pieces; yields the number of steps of each piece.
 
     Each piece is one change of the store. Between two pieces the bank may be used: bank time is then just before the
-    next step, and due steps are not applied otherwise. CONFLICT if the bank is reset in the meantime.
+    next step, but not before what is applied; due steps are not applied otherwise. CONFLICT if the bank is reset in the
+    meantime.
     """
     documents, clock = bank.documents, bank.clock
     began, content, published = clock.now(), documents.content(), 0
@@ -120,7 +121,8 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
                 following = None if due is None else moment(due)
                 if following is None or following > until:
                     return
-                reached = max(following - _MICROSECOND, standing)
+                is_under_way = bank.due_steps is not None and bank.due_steps.due == due
+                reached = following if is_under_way else max(following - _MICROSECOND, standing)
                 clock.set(now=reached)
             moved, total = reached - began, max(until - began, _MICROSECOND)
             if (hundredths := 100 * moved // total) > published:
@@ -342,6 +344,9 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
 
 
 def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:
+    script, flow = payment.get("progress"), flows.of(payment)
+    while script and flow.missing_step(script, status):
+        script.pop(0)  # it goes on with what the flow can do from there
     if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
         accept(bank, payment, at, status)
     else:

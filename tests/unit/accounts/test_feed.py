@@ -152,6 +152,7 @@ def test_a_page_of_a_drifting_feed_is_a_slice_of_the_whole_and_shown_ids_lead_to
         assert page.entries["pending"] + page.entries["booked"] == listed[offset : offset + limit]
         assert page.more == (offset + limit < len(listed))
         for entry in listed[hours % 25 :: 25]:  # finding one looks through all of them
+            assert transactions.stored(bank, holder, entry["id"]) == entry
             if "unidentified" not in entry:
                 assert transactions.find(bank, holder, entry["id"]) == entry
         for shelf in ("pending", "booked"):

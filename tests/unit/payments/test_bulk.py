@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emulator.api.operations.payments import details_shown
+from emulator.api.operations.payments import details_shown, state_shown
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT
@@ -51,6 +51,14 @@ def test_a_bulk_with_money_for_all_is_booked_entry_by_entry(bank: Bank) -> None:
     assert payment(bank, payment_id)["fundsAvailable"] is True
     assert entry_statuses(bank, payment_id) == ["ACSC", "ACSC"]
     assert run_to_end(ledger.reporting(bank))["balanced"]
+
+
+def test_funds_available_of_a_bulk_that_waits_is_whether_its_open_entries_are_covered_now(bank: Bank) -> None:
+    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
+    advance(bank, seconds=10)
+    for arrives, covered in (("0.00", False), ("999.99", False), ("0.01", True)):
+        give(bank, "kari", arrives)
+        assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is covered, arrives
 
 
 def test_entries_are_funded_in_order_and_the_rest_is_rejected_after_three_banking_days(bank: Bank) -> None:

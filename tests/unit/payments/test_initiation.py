@@ -464,9 +464,11 @@ def test_an_account_of_this_bank_is_the_same_by_bban_and_iban(bank: Bank) -> Non
 
 
 def test_the_same_account_written_otherwise_is_a_duplicate(bank: Bank) -> None:
-    initiate(bank, DOMESTIC, domestic(to="9992.10.00010"))
-    messages = refused(bank, STRAKS, domestic(to="99921000010"), allow_duplicate=False)
-    assert messages == [("CONFLICT", "allowLogicalDuplicate")]
+    euro = {"debtorAccount": {"bban": "99901100027", "currency": "EUR"}}
+    initiate(bank, DOMESTIC, domestic("10.00", to="9992.10.00010", currency="EUR", **euro), who=EVEN)
+    for product, alike in ((DOMESTIC, domestic("10.00", currency="EUR", **euro)), (SEPA, sepa(to="NO6699921000010"))):
+        messages = refused(bank, product, alike, who=EVEN, allow_duplicate=False)
+        assert messages == [("CONFLICT", "allowLogicalDuplicate")], product
 
 
 def test_a_rejected_or_cancelled_payment_makes_no_duplicate(bank: Bank) -> None:

@@ -574,6 +574,29 @@ def test_a_rejection_by_a_script_tells_no_other_reason() -> None:
     assert payment(bank, payment_id)["psuMessages"] == ["rejected"]
 
 
+@pytest.mark.parametrize(
+    ("script", "target", "later"),
+    [
+        ([("ACTC", 0), ("PDNG", 9), ("ACSP", 9), ("RJCT", 5)], "ACSP", [("RJCT", 5)]),
+        ([("ACTC", 0), ("ACCP", 2), ("ACSP", 60), ("ACSC", 2)], "ACSP", [("ACSC", 2)]),
+        ([("ACTC", 0), ("ACSP", 5)], "ACWC", [("ACSP", 5)]),
+        ([("ACTC", 0), ("RENT", 5), ("ACSP", 5)], "PDNG", [("RENT", 5), ("ACSP", 10)]),
+        ([("ACTC", 0), ("PDNG", 5)], "ACSP", []),
+    ],
+)
+def test_after_an_advance_by_hand_a_script_goes_on_with_what_the_table_allows_from_there(
+    bank: Bank, script: list[tuple[str, float]], target: str, later: list[tuple[str, float]]
+) -> None:
+    for approved in (False, True):
+        payment_id = initiate(bank, DOMESTIC, domestic(), script=Script(progress=script))
+        if approved and target != "ACWC":
+            approve(bank, payment_id)
+        progression.advance(bank, payment_id, target)
+        before, began = life(bank, payment_id), (bank.clock.now() - NOW).total_seconds()
+        advance(bank, hours=2)
+        assert life(bank, payment_id) == [*before, *((status, began + at) for status, at in later)]
+
+
 @pytest.mark.parametrize("ended", ["RJCT", "CANC"])
 @pytest.mark.parametrize(("amount", "available"), [("100.00", True), ("10000.01", False)])
 def test_funds_available_is_told_too_where_a_script_ends_the_payment_at_once(
@@ -782,7 +805,8 @@ def test_the_clock_moves_in_whole_pieces_between_which_the_bank_may_be_used(
     to = bank.clock.now() + timedelta(days=1)
     pieces = progression.move_clock(bank, now=to)
     assert next(pieces) == 2
-    assert bank.clock.stamp() < str(progression.next_due(bank)), "nothing is overdue between two pieces"
+    rejected = payment(bank, received[0])["history"][-1]["at"]
+    assert rejected <= bank.clock.stamp() <= str(progression.next_due(bank)), "what is applied is not in the future"
     payments.cancel(bank, payment(bank, received[3]))  # meanwhile the fourth is cancelled and the fifth deleted
     bank.documents.delete(PAYMENT, received[4])
     list(pieces)

@@ -65,14 +65,14 @@ class Flow:
         """The statuses that may follow `start`."""
         return tuple(step.end for step in self.transitions if step.start == start)
 
-    def missing_step(self, script: Sequence[tuple[str, float]]) -> tuple[str, str] | None:
+    def missing_step(self, script: Sequence[tuple[str, float]], at: str | None = None) -> tuple[str, str] | None:
         """The first step of a scripted progress (statuses, each with the seconds before it) that the flow lacks.
 
-        A script that begins with a wait begins in ACTC. A status that no flow knows may come at any time, and after
-        it any status to which the flow leads.
+        It goes on from the status `at`; without, a script that begins with a wait begins in ACTC, another in RCVD. A
+        status that no flow knows may come at any time, and after it any status to which the flow leads.
         """
         first, wait = script[0]
-        at, in_between = "RCVD" if wait <= 0 or first == "ACTC" else "ACTC", False
+        at, in_between = at or ("RCVD" if wait <= 0 or first == "ACTC" else "ACTC"), False
         for status, _ in script:
             if status not in STATUSES:
                 in_between = True
