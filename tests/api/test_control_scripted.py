@@ -324,6 +324,7 @@ def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(desk: ControlDesk
         ({"change": [{"account": "99901000014", "creditLine": "1.234"}]}, "start.change[0].creditLine"),
         ({"change": [{"agreement": "Nobody", "signatures": 2}]}, "start.change[0].agreement"),
         ({"change": [{"agreement": "310001007", "signatures": 2}]}, "start.change[0].signatures"),
+        ({"change": [{"agreement": "*", "signatures": 2, "persons": [KARI, KARI]}]}, "start.change[0].signatures"),
         ({"change": [{"agreement": "310001007", "persons": ["1"]}]}, "start.change[0].persons[0]"),
         ({"add": {"accounts": [{"customerNumber": "12345678", "accountName": "x", "bban": "1"}]}}, None),
         ({"from": "snapshot:none"}, "start.from"),
