@@ -679,7 +679,8 @@ def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, registry: BankR
     assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default", "a-1"]
     assert desk.ask("DELETE", "/banks/a-1").status == 204
     assert desk.ask("DELETE", "/banks/a-1").status == 404
-    assert desk.ask("DELETE", "/banks/default").status == 409
+    assert desk.ask("DELETE", "/banks/default").errors() == [("CONFLICT", "name")]
+    assert desk.ask("PUT", "/banks/default", {"seed": 99}).errors() == [("CONFLICT", "seed")]
 
 
 def test_a_bank_that_cannot_be_is_not_made(desk: ControlDesk, registry: BankRegistry) -> None:
