@@ -864,16 +864,20 @@ def test_other_words_are_no_codes(desk: ControlDesk) -> None:
         assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", "then.answer.code")]), code
 
 
-def test_a_header_of_an_answer_may_have_several_values(desk: ControlDesk, kari: DeskClient) -> None:
-    headers = {"Set-Cookie": ["a=1", "b=2"], "Retry-After": 5}
+def test_a_header_of_an_answer_may_have_several_values_and_replaces_the_banks(
+    desk: ControlDesk, kari: DeskClient
+) -> None:
+    headers = {"Set-Cookie": ["a=1", "b=2"], "Retry-After": 5, "cache-control": "max-age=5", "Vary": "X"}
     desk.do("POST", "/rules", {"then": {"answer": {"status": 503, "headers": headers}}})
     prepared = kari.prepare("GET", "/v1/accounts")
     request = Request("GET", prepared.target, tuple(prepared.headers.items()), b"")
     sent = kari.service.handle(request).headers
-    assert [pair for pair in sent if pair[0] in headers] == [
+    assert [pair for pair in sent if pair[0] in headers or pair[0] == "Cache-Control"] == [
         ("Set-Cookie", "a=1"),
         ("Set-Cookie", "b=2"),
         ("Retry-After", "5"),
+        ("cache-control", "max-age=5"),
+        ("Vary", "X"),
     ]
     for wrong, path in (([], ""), (["a", "b\nc"], "[1]"), ([["a"]], "[0]")):
         refused = desk.ask("POST", "/rules", {"then": {"answer": {"status": 503, "headers": {"A": wrong}}}})
