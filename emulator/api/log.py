@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from shlex import quote
 from typing import Any, TypeVar
 
 import orjson
@@ -315,3 +316,20 @@ class RequestLog:
                 self._ring, self._large, self._large_bytes = ring, large, size + self._large_bytes
 
         return undo
+
+
+# curl writes these itself; writing them twice would change the request.
+_OF_CURL = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect"})
+
+
+def curl_words(method: str, address: str, headers: Iterable[Iterable[str]], body: str) -> Iterator[str]:
+    """The parts of a curl command that sends this request; `address` is a word of a shell, quoted where it must be."""
+    # -g and --path-as-is: the address is used unchanged, including {id}, [1] and /../;
+    # --data-raw: a body that begins with @ is not read as a file name
+    yield f"curl -g --path-as-is -X {quote(method)} {address}"
+    for name, value in headers:
+        if name.lower() not in _OF_CURL:
+            # `Name;` is how curl sends a header without a value.
+            yield f"-H {quote(f'{name}: {value}' if value else f'{name};')}"
+    if body:
+        yield f"--data-raw {quote(body)}"

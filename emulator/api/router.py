@@ -132,7 +132,8 @@ class Router(Generic[AnyRow, Route]):
         """An address that is probably meant: without empty segments, with the base address once, or spelt right."""
         segments = [segment for segment in path.split("/") if segment]
         starts = [at for at, segment in enumerate(segments) if segment in self._root.fixed]
-        for meant in (segments, segments[starts[-1] :] if starts else [*list(self._root.fixed)[:1], *segments]):
+        readings = (segments, segments[starts[-1] :] if starts else [*list(self._root.fixed)[:1], *segments])
+        for meant in readings if segments else ():
             spelt = self._spelt(meant)
             if spelt is not None:
                 return "/" + "/".join(spelt)

@@ -444,14 +444,15 @@ def _own_id(exchange: Exchange) -> str:
 
 
 def finish(response: Response, headers: Headers, own_id: Callable[[], str] = random_uuid) -> None:
-    """Add the headers that every answer of the TPP interface has."""
+    """Add the headers that every answer of the TPP interface has; a scripted one is in place of the bank's."""
     request_id = headers.get("x-request-id")
     if not (request_id and request_id.isascii() and request_id.isprintable()):
         request_id = own_id()
+    scripted = {name.lower() for name, _ in response.headers}
     response.headers += (
         ("X-Request-ID", request_id),
         ("Content-Language", content_language(headers)),
-        *_NOT_TO_BE_CACHED,
+        *(header for header in _NOT_TO_BE_CACHED if header[0].lower() not in scripted),
     )
 
 

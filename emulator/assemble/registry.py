@@ -281,8 +281,8 @@ class BankRegistry:
         seed = spec.seed
         if seed is None:
             seed = known.bank.ids.seed if name == DEFAULT else self.settings.seed
-        if seed != known.bank.ids.seed:
-            _refuse_default(name)
+        if name == DEFAULT and seed != known.bank.ids.seed:
+            raise BankError("CONFLICT", "The seed of the default bank is that of its start (--seed).", "seed")
         ready = yield from self._prepared(spec, known.bank.documents)
         if self.find(name) is not known:
             raise changed_meanwhile(name)
@@ -333,7 +333,8 @@ class BankRegistry:
 
     def deleting(self, name: str) -> Generator[object, None, None]:
         """Delete the bank and its documents; raises CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
-        _refuse_default(name)
+        if name == DEFAULT:
+            raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
         if not self.exists(name):
             raise BankError("RESOURCE_UNKNOWN", f"The bank {name} does not exist.")
         service = self._open.get(name)
@@ -411,11 +412,6 @@ class BankRegistry:
 def changed_meanwhile(name: str) -> BankError:
     """The error for a bank that was created or deleted while a request to create it was in progress."""
     return BankError("CONFLICT", f"Bank {name} was created or deleted in the meantime.", "name")
-
-
-def _refuse_default(name: str) -> None:
-    if name == DEFAULT:
-        raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
 
 
 def response_signer(credentials: Callable[[], Credentials]) -> Signer:

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache, reduce
 from operator import or_
 from types import UnionType
-from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, NoReturn, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -367,7 +367,7 @@ def expected(detail: Mapping[str, Any]) -> str | None:
 
 def members_at(form: Any, loc: Iterable[int | str]) -> list[str]:
     """The members that a form allows at pydantic's path `loc`."""
-    aliases: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a string
+    aliases: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a ForwardRef
     here = list(_arms(form, aliases))
     for part in loc:
         here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner, aliases)]
@@ -381,7 +381,8 @@ _Arm = tuple[Any, str]  # a member type of a union, and its tag
 def _arms(form: Any, aliases: dict[str, TypeAliasType], tag: str = "") -> Iterator[_Arm]:
     """The types inside a union, an alias or Annotated; a plain type itself."""
     origin = get_origin(form)
-    form = aliases.get(form, form) if isinstance(form, str) else form
+    if isinstance(form, ForwardRef):
+        form = aliases.get(form.__forward_arg__, form)
     if isinstance(form, TypeAliasType):
         aliases[form.__name__] = form
         yield from _arms(form.__value__, aliases, tag)

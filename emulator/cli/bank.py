@@ -51,7 +51,7 @@ def send(url: str, request: Callable[[Running], ReceivedAnswer], *, timeout: flo
     except TransportFailed as failed:
         raise Failed(str(failed)) from failed
     except OSError as error:
-        raise Failed(f"{url} does not answer: {error}") from error
+        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
     if answer.lost:
         raise Failed(f"{url} closed the connection without an answer")
     return answer
@@ -230,7 +230,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
             _content(url, ReceivedAnswer(answer.status, body=answer.read()))
             raise _not_a_bank(url)
     except (OSError, HTTPException) as error:
-        raise Failed(f"{url} does not answer: {error}") from error
+        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
 
     def stream() -> Iterator[dict[str, Any]]:
         with closing(connection):
@@ -244,7 +244,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
             except ValueError:
                 raise _not_a_bank(url) from None
             except (OSError, HTTPException) as error:
-                raise Failed(f"{url} does not answer: {error}") from error
+                raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
 
     return stream()
 

@@ -112,7 +112,7 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             "set": ControlCommand(
                 "Set bank time to NOW, a later time with a UTC offset. Only a reset sets it back.",
                 "PUT clock",
-                "2026-03-02T09:00:00+01:00 --mode frozen",
+                "2036-03-03T09:00:00+01:00 --mode frozen",
                 params=(
                     click.Argument(["now"], required=False),
                     click.Option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import Command, output_option
@@ -115,7 +116,9 @@ def explore(
     _end_line()
     show(report.document(done), output, lambda _: click.echo(report.summary(done)))
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
-    cases = cases or [{"name": f"{done.drawn} schedules", "what": "", "text": "", "schedule": "", "described": []}]
+    cases = cases or [
+        {"name": counted(done.drawn, "schedule"), "what": "", "text": "", "schedule": "", "described": []}
+    ]
     _write(where, report.document(done), cases, "Faults that break the TPP", report.summary(done))
     if stopped is not None:
         raise stopped
@@ -171,7 +174,7 @@ def replay(
             if not cases:
                 raise stopped from failed
     red = [one["name"] for one in cases if one["what"]]
-    text = f"{len(cases)} schedules played again, {len(red)} fail"
+    text = f"{counted(len(cases), 'schedule')} played again, {len(red)} fail"
     show({"schedules": cases}, output, lambda _: click.echo(text))
     _write(where, {"schedules": cases}, cases, "Schedules played again", text)
     if stopped is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import stat
 import sys
@@ -190,8 +191,8 @@ def _write_last(line: str) -> None:
 
 def _usage(error: click.ClickException) -> str:
     text = error.format_message()
-    for named, plain in (("integer range", "whole number"), ("float range", "number")):  # click's names of its types
-        text = text.replace(f"is not a valid {named}", f"is not a {plain}")
+    text = re.sub("is not a valid integer( range)?", "is not a whole number", text)  # click's names of its types
+    text = text.replace("is not a valid float range", "is not a number")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text = f"{text.rstrip('.')} (see {error.ctx.command_path} --help)"
     return text

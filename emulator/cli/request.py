@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Headers that every request needs are added unless -H sets them;
 -H 'Name;' omits one. A Signature set with -H is sent unchanged.
-Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
+Example: bank-emulator request GET /v1/accounts -H 'Accept-Language: nb'
 Example: bank-emulator request POST /v1/payments/sepa-credit-transfers \\
            --json @payment.json
 """

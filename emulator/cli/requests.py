@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from emulator.api.signature.explain import Explanation
 
 EXPLAIN_EPILOG = """\b
-FILE holds a captured request: raw HTTP, the output of `curl -v`, or JSON of
-the request log; - reads stdin. It is checked again, and what had to be
+FILE holds a captured request: raw HTTP, the output of `curl -v`, HAR, or JSON
+of the request log; - reads stdin. It is checked again, and what had to be
 assumed is printed too. With --request the verdict of the bank is printed.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest

@@ -99,7 +99,8 @@ def asked(address: str, kind: str, identity: str) -> dict[str, Any] | None:
             return None
         raise ClaimUnreadable(f"{url} answered {error.code}") from None
     except (URLError, OSError, HTTPException, ValueError) as error:
-        raise ClaimUnreadable(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
+        reason = getattr(error, "reason", error)
+        raise ClaimUnreadable(f"{url} cannot be reached: {getattr(reason, 'strerror', None) or reason}") from None
     if len(text) > MOST_BYTES:
         raise ClaimUnreadable(f"{url} answered more than {MOST_BYTES} bytes")
     try:

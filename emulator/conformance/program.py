@@ -126,7 +126,8 @@ def post(hook: str, environment: Mapping[str, str], timeout: float) -> tuple[int
     except TimeoutError:
         return 0, f"the hook did not answer within {timeout:g} s"
     except (OSError, ValueError) as error:
-        return 0, f"the hook cannot be reached: {getattr(error, 'reason', error)}"
+        reason = getattr(error, "reason", error)
+        return 0, f"the hook cannot be reached: {getattr(reason, 'strerror', None) or reason}"
     except HTTPException:
         return 0, "the answer of the hook is not HTTP"
 

@@ -6,16 +6,17 @@ A baseline lists the checks that are known to fail, so that a build fails for ne
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
 from emulator import junit
+from emulator.api.log import curl_words
 from emulator.bank.fixtures import strict_yaml
 from emulator.conformance.check import Check
 from emulator.conformance.machine import MOST_FAILURES, Evidence, Failure, Record
@@ -27,7 +28,7 @@ _PRECEDENCE: tuple[Verdict, ...] = ("fail", "warn", "known", "pass", "skipped", 
 NO_OCCASION = "There was no occasion."
 UNDECIDED = "The occasion arose, and no request that decides the check has followed."
 # Headers of the signature, which cannot be sent again; `bank-emulator request` and the proxy add new ones.
-_SIGNATURE_HEADERS = frozenset({"signature", "digest", "date", "tpp-signature-certificate", "host", "content-length"})
+_SIGNATURE_HEADERS = frozenset({"signature", "digest", "date", "tpp-signature-certificate"})
 
 
 class FailureShown(BaseModel):
@@ -150,13 +151,8 @@ def _failure(failure: Failure) -> dict[str, Any]:
 
 def curl(request: Evidence) -> str:
     """The request as a curl command for the signing proxy."""
-    words = ["curl", "-X", request.method, f"$PROXY{request.target}"]
-    for name, value in request.headers:
-        if name.lower() not in _SIGNATURE_HEADERS:
-            words += ["-H", f"{name}: {value}"]
-    if request.body:
-        words += ["--data-binary", request.body]
-    return " ".join(word if word.startswith("$PROXY") else shlex.quote(word) for word in words)
+    headers = [(name, value) for name, value in request.headers if name.lower() not in _SIGNATURE_HEADERS]
+    return " ".join(curl_words(request.method, f"$PROXY{quote(request.target)}", headers, request.body))
 
 
 def exit_status(shown: Mapping[str, Any], *, require_seen: bool = False) -> int:

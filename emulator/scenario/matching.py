@@ -103,6 +103,9 @@ def _nulls(stated: Any, path: Path) -> Iterator[Path]:
 _NUMBER = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z*]+|[0-9*]+", re.ASCII)  # of an account, perhaps with `*`
 _PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII)
 
+_PREFIX = re.compile(r"(/banks/[^/]+)?(/api-sandbox)?")  # of the addresses of a bank
+_BEGINNINGS = ("/v1/", "/api-sandbox/v1/", "/banks/")
+
 # The facts that depend on the operation and its address.
 _OF_ROUTES = ("operation", "service", "product", "method", "path", "payment", "account")
 _PARAMETERS = {"payment": "{paymentId}", "account": "{id}"}
@@ -135,7 +138,9 @@ def _can_be(address: list[str], condition: Condition) -> bool:
         text, star, _ = condition.wanted.partition("*")
         start = text.find("/v1/")
         if star and start < 0:
-            return True
+            return text.startswith("/banks/") or any(begin.startswith(text) for begin in _BEGINNINGS)
+        if not _PREFIX.fullmatch(text[: max(start, 0)]):
+            return False
         *whole, last = text[max(start, 0) :].split("/")
         if len(whole) >= len(address) or (not star and len(whole) + 1 != len(address)):
             return False

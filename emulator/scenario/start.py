@@ -140,6 +140,7 @@ class AgreementChange(_ChangeModel):
                 raise wrong((*path, "persons", index), f"The bank has no person with the number {person}.")
         for agreement in named:
             changed = cast(Agreement, {**agreement, **self.members()})
+            changed["persons"] = list(dict.fromkeys(changed["persons"]))
             if several and self.persons is None:
                 changed["persons"] = _enough_persons(bank, changed)
             if changed["signatures"] > len(changed["persons"]):

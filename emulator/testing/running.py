@@ -357,7 +357,8 @@ class BankFactory(Protocol):
     def __call__(self, **options: Unpack[BankOptions]) -> RunningBank:
         """A new bank on a free port.
 
-        Raises TypeError for an option that is not in BankOptions, and ValueError for a value that `serve` refuses.
+        Raises TypeError for an option that is not in BankOptions, ValueError for a value of a wrong form, and
+        StartRefused, ScenarioRefused or BankError for a fixture, scenario or setting that cannot be used.
         """
 
 

@@ -72,7 +72,7 @@ def _addresses(host: str, port: int) -> list[tuple[int, str]]:
     try:
         listed = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise CannotListen("host", f"{host} is not known: {error}") from error
+        raise CannotListen("host", f"{host} is not known: {getattr(error, 'strerror', None) or error}") from error
     return [(family, str(address[0])) for family, _, _, _, address in listed]
 
 

@@ -114,6 +114,11 @@ def test_texts_about_addresses_name_those_of_the_bank(authority: CertificateAuth
     for place in ("/v1/accounts", "/api-sandbox/v1/accounts", "/_emulator/settings"):
         sent, meant = f"{bank}{place[:-1]}", f"{bank}{place}"
         assert text("GET", sent) == f"There is no address {sent}; did you mean {meant}?"
+    for end in ("", "/"):
+        assert (
+            text("GET", f"{bank}/_emulator{end}")
+            == f"There is no address {bank}/_emulator/; see /_emulator/openapi.json."
+        )
     assert text("GET", f"{bank}/_emulator/x") == f"There is no address {bank}/_emulator/x; see /_emulator/openapi.json."
     for place in ("/v1/accounts", "/_emulator/settings", "/health"):
         assert text("PATCH", bank + place).startswith(f"{bank}{place} "), "405"

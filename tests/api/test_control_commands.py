@@ -56,6 +56,7 @@ def test_the_clock_is_shown_set_and_moved(run: Run) -> None:
     "command, text",
     [
         (["generate", "--seed", "x"], "'--seed': 'x' is not a whole number"),
+        (["banks", "make", "x", "--seed", "x"], "'--seed': 'x' is not a whole number"),
         (["conformance", "run", "--timeout", "x"], "'--timeout': 'x' is not a number"),
     ],
 )

@@ -324,6 +324,7 @@ def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(desk: ControlDesk
         ({"change": [{"account": "99901000014", "creditLine": "1.234"}]}, "start.change[0].creditLine"),
         ({"change": [{"agreement": "Nobody", "signatures": 2}]}, "start.change[0].agreement"),
         ({"change": [{"agreement": "310001007", "signatures": 2}]}, "start.change[0].signatures"),
+        ({"change": [{"agreement": "*", "signatures": 2, "persons": [KARI, KARI]}]}, "start.change[0].signatures"),
         ({"change": [{"agreement": "310001007", "persons": ["1"]}]}, "start.change[0].persons[0]"),
         ({"add": {"accounts": [{"customerNumber": "12345678", "accountName": "x", "bban": "1"}]}}, None),
         ({"from": "snapshot:none"}, "start.from"),
@@ -694,7 +695,8 @@ def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, registry: BankR
     assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default", "a-1"]
     assert desk.ask("DELETE", "/banks/a-1").status == 204
     assert desk.ask("DELETE", "/banks/a-1").status == 404
-    assert desk.ask("DELETE", "/banks/default").status == 409
+    assert desk.ask("DELETE", "/banks/default").errors() == [("CONFLICT", "name")]
+    assert desk.ask("PUT", "/banks/default", {"seed": 99}).errors() == [("CONFLICT", "seed")]
 
 
 def test_a_bank_that_cannot_be_is_not_made(desk: ControlDesk, registry: BankRegistry) -> None:
@@ -802,6 +804,7 @@ def test_a_condition_that_no_request_can_meet_is_refused(desk: ControlDesk) -> N
         ({"operation": {"absent": True}}, "operation"),
         ({"path": "/v1/acounts"}, "path"),
         ({"path": {"in": ["/v1/acounts/*", "/v1/paymnets/*"]}}, "path"),
+        ({"path": {"in": ["/accounts*", "/v2/*", "/nowhere/v1/accounts"]}}, "path"),
         ({"operation": "getUser", "path": "/v1/accounts"}, "path"),
         ({"path": {"absent": True}}, "path"),
         ({"account": None}, "account"),
@@ -825,6 +828,9 @@ def test_one_that_some_request_can_meet_is_taken(desk: ControlDesk) -> None:
         {"path": "/v1/accounts"},
         {"path": "/banks/*/v1/payments/sepa-credit-transfers"},
         {"path": "/v1/consents/*/status"},
+        {"path": "/banks/x/api-sandbox/v1/accounts"},
+        {"path": "/api-sandbox/v1/accounts*"},
+        *({"path": beginning} for beginning in ("*", "/*", "/v*", "/banks*", "/banks/x*", "/api*/accounts")),
         {"path": "*/status"},
         {"path": {"in": ["/v1/acounts", "/v1/accounts/*"]}},
         {"path": {"regex": "/balances$"}},
@@ -874,16 +880,20 @@ def test_other_words_are_no_codes(desk: ControlDesk) -> None:
         assert (refused.status, refused.errors()) == (400, [("FORMAT_ERROR", "then.answer.code")]), code
 
 
-def test_a_header_of_an_answer_may_have_several_values(desk: ControlDesk, kari: DeskClient) -> None:
-    headers = {"Set-Cookie": ["a=1", "b=2"], "Retry-After": 5}
+def test_a_header_of_an_answer_may_have_several_values_and_replaces_the_banks(
+    desk: ControlDesk, kari: DeskClient
+) -> None:
+    headers = {"Set-Cookie": ["a=1", "b=2"], "Retry-After": 5, "cache-control": "max-age=5", "Vary": "X"}
     desk.do("POST", "/rules", {"then": {"answer": {"status": 503, "headers": headers}}})
     prepared = kari.prepare("GET", "/v1/accounts")
     request = Request("GET", prepared.target, tuple(prepared.headers.items()), b"")
     sent = kari.service.handle(request).headers
-    assert [pair for pair in sent if pair[0] in headers] == [
+    assert [pair for pair in sent if pair[0] in headers or pair[0] == "Cache-Control"] == [
         ("Set-Cookie", "a=1"),
         ("Set-Cookie", "b=2"),
         ("Retry-After", "5"),
+        ("cache-control", "max-age=5"),
+        ("Vary", "X"),
     ]
     for wrong, path in (([], ""), (["a", "b\nc"], "[1]"), ([["a"]], "[0]")):
         refused = desk.ask("POST", "/rules", {"then": {"answer": {"status": 503, "headers": {"A": wrong}}}})

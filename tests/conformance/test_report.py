@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,7 +13,7 @@ from emulator.bank.problems import InputRefused
 from emulator.conformance import report
 from emulator.conformance.auditor import Auditor
 from emulator.conformance.check import read, read_all, ready, unusable
-from emulator.conformance.machine import Record
+from emulator.conformance.machine import Evidence, Record
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan
@@ -43,9 +44,29 @@ def test_a_failure_names_the_rule_the_requests_and_how_to_repeat_them(failing: d
     assert row["requests"] == ["1", "2"]
     (failure,) = row["failures"]
     assert "sent again unchanged" in failure["text"]
-    assert failure["curl"][0].startswith("curl -X POST $PROXY/v1/payments/sepa-credit-transfers ")
+    assert failure["curl"][0].startswith("curl -g --path-as-is -X POST $PROXY/v1/payments/sepa-credit-transfers ")
     assert "Signature" not in failure["curl"][0]
     assert report.exit_status(failing) == 1
+
+
+def test_a_shell_reads_the_curl_of_a_report_as_the_request_was() -> None:
+    target = "/v1/accounts/$(id)/transactions?bookingStatus=both&limit=1"
+    sent = Evidence("1", "", 0.0, "GET", target, (("Date", "now"), ("X-A", ""), ("X-B", "it's")), "@file")
+    words = [
+        "-g",
+        "--path-as-is",
+        "-X",
+        "GET",
+        f"$PROXY{target}",
+        "-H",
+        "X-A;",
+        "-H",
+        "X-B: it's",
+        "--data-raw",
+        "@file",
+    ]
+    assert shlex.split(report.curl(sent)) == ["curl", *words]
+    assert report.curl(sent).count(f"$PROXY'{target}'") == 1
 
 
 def test_the_report_has_the_form_that_the_interface_describes(failing: dict[str, Any]) -> None:

@@ -136,7 +136,7 @@ def test_a_saved_schedule_is_replayed_in_every_form(tmp_path: Path) -> None:
         where = ("--hook", f"{base}/run", "--claims", f"{base}/claims/{{run}}")
         mended = command("conformance", "replay", str(saved), *where)
         for_programs = command("conformance", "replay", str(saved), *where, "--output", "json")
-    assert (mended.returncode, mended.stdout) == (0, "pass  accp\n1 schedules played again, 0 fail\n")
+    assert (mended.returncode, mended.stdout) == (0, "pass  accp\n1 schedule played again, 0 fail\n")
     assert [case["what"] for case in json.loads(for_programs.stdout)["schedules"]] == [""]
     assert for_programs.stderr == "pass  accp\n"
 
@@ -184,7 +184,10 @@ UNSIGNED = "import os, urllib.request; urllib.request.urlopen(os.environ['BANK_U
         (("--command", "no-such-program"), "--command: there is no program no-such-program that can be run"),
         (("--command", "'"), "--command is empty or has an unclosed quotation mark"),
         (("--hook", "shop"), "--hook takes an http or https address"),
-        (("--hook", "http://127.0.0.1:1/run"), "the TPP sent no request: the hook cannot be reached"),
+        (
+            ("--hook", "http://127.0.0.1:1/run"),
+            "the TPP sent no request: the hook cannot be reached: Connection refused",
+        ),
         (("--command", "sh -c 'printf \"\\033[2Jno bank\"; exit 3'"), "ended with status 3; it printed: ?[2Jno bank"),
         (("--command", "true"), "the TPP sent no request: it ended without one"),
         (("--command", "false"), "the TPP sent no request: the command ended with status 1"),
@@ -242,7 +245,7 @@ def test_a_hook_that_is_none_is_one_line(answer: bytes | None, line: str) -> Non
 @pytest.mark.parametrize(
     ("claims", "line"),
     [
-        ("http://127.0.0.1:1", "cannot be reached"),
+        ("http://127.0.0.1:1", "cannot be reached: Connection refused"),
         ("{base}/nonsense", "answered"),
     ],
 )

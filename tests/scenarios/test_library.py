@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
+from emulator.assemble.composition import registry_for
+from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
+from emulator.ca import CertificateAuthority
 from emulator.scenario import loader
 from emulator.scenario.model import scenario_schema
+from emulator.scenario.player import play
+from emulator.settings import ServeSettings
 from tests.scenarios.conftest import Play
 
 LIBRARY = loader.library()
@@ -28,6 +33,13 @@ def test_the_story_plays_green(name: str, stage_play: Play) -> None:
     played = stage_play(SOURCES[name])
     assert played.passed, json.dumps([step.as_json() for step in played.steps if step.differences], indent=2)
     assert len(played.steps) == len(SOURCES[name]["story"])
+
+
+def test_a_story_that_expects_an_address_plays_where_links_are_absolute() -> None:
+    registry = registry_for(ServeSettings(ephemeral=True, links="absolute"), CertificateAuthority(None, clock=real_now))
+    expecting = [name for name in LIBRARY if '"href"' in json.dumps(SOURCES[name]["story"])]
+    assert "account-ids-renewed" in expecting
+    assert [name for name in expecting if not play(loader.named(name), registry.transport()).passed] == []
 
 
 def test_each_says_what_it_shows_and_starts_from_the_same_state_every_time() -> None:

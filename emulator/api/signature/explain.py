@@ -64,7 +64,7 @@ def _around(
     """What the verdict leaves out, and the facts that only the bank that received the request can know."""
     remarks = []
     if seen.body is None and "digest" in inspection.present:
-        remarks.append("The capture does not contain the complete body, so the Digest was not compared with it.")
+        remarks.append("The capture does not show the body as it was sent, so the Digest was not compared with it.")
     if sent_at is not None and abs((now - sent_at).total_seconds()) > rules.date_skew:
         when = f"{sent_at:%Y-%m-%d %H:%M:%S} UTC"
         remarks.append(f"The request was sent at {when}; sent again now, its Date would be refused.")
@@ -163,6 +163,7 @@ def _visible(line: str | None) -> str:
 # Captures
 
 _EMPTY_LINE = re.compile(r"\r\n\r\n|\n\n")
+_ANSWER = re.compile(rb"(?:\A|\r?\n)\s*HTTP/[0-9.]+ [0-9]{3}")
 _LENGTH = re.compile(r"[0-9]{1,9}")
 # Begins with the line end of the chunk before.
 _CHUNK_SIZE = re.compile(rb"(?:\r?\n)?([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
@@ -175,7 +176,7 @@ class CaptureUnreadable(ValueError):
 
 
 class Capture(NamedTuple):
-    """A request as it was sent; `body` is None if the capture does not contain all of it."""
+    """A request as it was sent; `body` is None if the capture does not show it as it was sent."""
 
     method: str
     target: str
@@ -209,10 +210,9 @@ def _from_curl(lines: list[str]) -> Capture:
 
 
 def _has_body(headers: Iterable[tuple[str, str]]) -> bool:
-    return any(
-        (name.lower() == "content-length" and value != "0") or name.lower() == "transfer-encoding"
-        for name, value in headers
-    )
+    given = {name.lower(): value for name, value in headers}
+    length = given.get("content-length", "unknown" if "content-type" in given else "0")  # HTTP/2 may send none
+    return length != "0" or "transfer-encoding" in given
 
 
 def _from_http(text: str) -> Capture:
@@ -225,20 +225,17 @@ def _from_http(text: str) -> Capture:
 
 
 def _sent_body(shown: bytes, headers: Iterable[tuple[str, str]]) -> bytes | None:
-    """The body that was sent, or None if the capture does not contain all of it.
+    """The body that was sent, or None if it has another length than was sent: some tools indent JSON.
 
-    Text after the body, by Content-Length, is removed: blanks added by an editor, or the answer that a tool printed.
+    Text after the body is removed: the answer that a tool printed, and by Content-Length blanks added by an editor.
     """
     for name, value in headers:
         if name.lower() == "transfer-encoding":
             return _joined_chunks(shown)
         if name.lower() == "content-length" and _LENGTH.fullmatch(value):
-            length = int(value)
-            if len(shown) < length:
-                return None
-            after = shown[length:].lstrip()
-            return shown[:length] if not after or after.startswith(b"HTTP/") else shown
-    return shown
+            sent, after = shown[: int(value)], shown[int(value) :].lstrip()
+            return sent if len(sent) == int(value) and (not after or after.startswith(b"HTTP/")) else None
+    return _ANSWER.split(shown, maxsplit=1)[0]
 
 
 def _joined_chunks(shown: bytes) -> bytes | None:
@@ -341,7 +338,8 @@ def _pairs(headers: Any) -> Iterable[tuple[str, str]]:
 
 def _body(request: dict[str, Any]) -> bytes | None:
     posted = request.get("postData")
-    body = posted.get("text") if isinstance(posted, dict) else request.get("body")
-    if isinstance(body, str):
-        return body.encode("utf-8", "surrogatepass")
-    return None if _has_body(_pairs(request["headers"])) else b""
+    content = request.get("body") if posted is None else posted
+    text = posted.get("text") if isinstance(posted, dict) else content
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")
+    return None if content is not None or _has_body(_pairs(request["headers"])) else b""

@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from emulator import junit
+from emulator.bank.errors import counted
 from emulator.conformance.explore.faults import kinds
 from emulator.conformance.report import page
 
@@ -82,7 +83,8 @@ def summary(progress: SearchProgress) -> str:
     """What was searched, in a few lines."""
     met = ", ".join(f"{name} {count}" for name, count in progress.kinds.most_common())
     missing = [name for name in kinds() if name not in progress.kinds]
-    lines = [f"{progress.drawn} schedules, {progress.runs} runs; {len(progress.found)} found"]
+    counts = f"{counted(progress.drawn, 'schedule')}, {counted(progress.runs, 'run')}"
+    lines = [f"{counts}; {len(progress.found)} found"]
     lines += [f"Faults met: {met}" if met else "No fault was met."]
     lines += [f"Not met: {', '.join(missing)}"] if missing else []
     lines += [f"{name}: {count} more schedules fail so" for name, count in progress.alike.items()]

@@ -78,7 +78,11 @@ def list_banks(call: ControlCall[Any]) -> Json:
 @operation(
     "PUT",
     "/banks/{name}",
-    {200: AnswerSpec("A bank was replaced.", CreatedBank), 201: AnswerSpec("A bank was created.", CreatedBank)},
+    {
+        200: AnswerSpec("A bank was replaced.", CreatedBank),
+        201: AnswerSpec("A bank was created.", CreatedBank),
+        409: AnswerSpec("The bank changed meanwhile, or it is the default one, which keeps its seed."),
+    },
     body=NewBank,
     example={
         "fixtures": "known-state",

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from shlex import quote
 from typing import Any
 
-from emulator.api.log import LARGE_BODY, Exchange
+from emulator.api.log import LARGE_BODY, Exchange, curl_words
 from emulator.api.messages import Response
 from emulator.web.console.screen import Screen, quote_segment
 
@@ -123,22 +123,9 @@ def _visible(text: str) -> str:
     return text.replace("\r", "␍").replace("\t", "⇥").replace(" ", "·") if text.strip() == "" else text
 
 
-# curl writes these itself; writing them twice would change the request.
-_OF_CURL = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect"})
-
-
 def curl_command(method: str, url: str, headers: Iterable[Iterable[str]], body: str) -> str:
     """The curl command, one header per line; its signature is accepted for as long as its Date is."""
-    # -g and --path-as-is: the address is used unchanged, including {id}, [1] and /../;
-    # --data-raw: a body that begins with @ is not read as a file name
-    lines = [f"curl -g --path-as-is -X {quote(method)} {quote(url)}"]
-    for name, value in headers:
-        if name.lower() not in _OF_CURL:
-            # `Name;` is how curl sends a header without a value.
-            lines.append(f"-H {quote(f'{name}: {value}' if value else f'{name};')}")
-    if body:
-        lines.append(f"--data-raw {quote(body)}")
-    return " \\\n  ".join(lines)
+    return " \\\n  ".join(curl_words(method, quote(url), headers, body))
 
 
 # The order: failures, then checks without evidence, then the rest.

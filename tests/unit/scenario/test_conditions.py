@@ -115,6 +115,7 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
     "wanted, problems",
     [
         ({"gte": 5}, ["gte: There is no member 'gte'; did you mean gt?"]),
+        ({"a": [{"b": {"gte": 5}}]}, ["a[0].b.gte: There is no member 'gte'; did you mean gt?"]),
         ({"gt": "much"}, ["gt: Expected a number, found the text 'much'."]),
         ({"in": []}, ["in: Expected a list of at least 1 entry, found an empty list."]),
         ({"in": "x"}, ["in: Expected a list, found the text 'x'."]),

@@ -92,7 +92,7 @@ def test_curl_does_not_show_the_body_so_the_digest_is_left_alone(making: Making)
     explanation = explain(curl(making), now=NOW)
     assert explanation.valid
     assert explanation.data["remarks"] == [
-        "The capture does not contain the complete body, so the Digest was not compared with it."
+        "The capture does not show the body as it was sent, so the Digest was not compared with it."
     ]
     assert explain(curl(making), now=NOW, body=BODY).data.get("remarks") is None
     wrong = explain(curl(making), now=NOW, body=BODY + b" ")
@@ -201,8 +201,10 @@ def test_what_stands_behind_a_body_of_known_length_is_none_of_it(behind: str) ->
     assert read_capture(f"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc{behind}").body == b"abc"
 
 
-def test_a_body_that_is_longer_than_its_length_is_shown_whole() -> None:
-    assert read_capture("POST /a HTTP/1.1\nContent-Length: 3\n\nabcd HTTP/").body == b"abcd HTTP/"
+@cases("behind", ["", f"\n\n\n{ANSWER}", f"\r\n{ANSWER}"])
+def test_the_answer_ends_a_body_of_unknown_length(behind: str) -> None:
+    assert read_capture(f"POST /a HTTP/2\nAccept: */*\n\nabc{behind}").body == b"abc"
+    assert read_capture(f"GET /a HTTP/1.1\nAccept: */*\n\n{behind}").body == b""
 
 
 CHUNKS = "3;x=y\r\nabc\r\nA \r\n0123\r\n6789\r\n0\r\n\r\n"
@@ -219,12 +221,27 @@ def test_a_body_in_chunks_is_read_whether_or_not_the_tool_shows_them(shown: str,
         ("Content-Length: 3", "\r\n\r\nab"),
         ("Content-Length: 3", "\r\n\r\n"),
         ("Content-Length: 3", ""),
+        ("Content-Length: 3", f"\r\n\r\na b c\r\n\r\n{ANSWER}"),
+        ("Content-Length: 3", "\r\n\r\nabcd HTTP/"),
         ("Transfer-Encoding: chunked", "\r\n\r\n"),
         ("Transfer-Encoding: chunked", "\r\n\r\n3\r\nabc\r\n5\r\nde"),
     ],
 )
-def test_a_body_of_which_less_is_shown_than_was_sent_is_not_judged_by_that(header: str, shown: str) -> None:
+def test_a_body_that_is_not_shown_as_it_was_sent_is_unknown(header: str, shown: str) -> None:
     assert read_capture(f"POST /a HTTP/1.1\r\n{header}{shown}").body is None
+
+
+@cases(
+    "captured",
+    [
+        "> POST /a HTTP/2\n> Content-Type: application/json\n>\n",
+        '{"method": "POST", "url": "/a", "headers": {"content-type": "application/json"}}',
+        '{"method": "POST", "url": "/a", "headers": {}, "body": {"a": 1}}',
+        '{"method": "POST", "url": "/a", "headers": [], "postData": {"mimeType": "text/plain", "params": []}}',
+    ],
+)
+def test_a_body_that_the_capture_leaves_out_is_unknown(captured: str) -> None:
+    assert read_capture(captured).body is None
 
 
 @cases("form", ["GET /a HTTP/1.1\r\n{}\r\n\r\n", "> GET /a HTTP/1.1\n> {}\n"])
