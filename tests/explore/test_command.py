@@ -97,7 +97,7 @@ def test_a_program_that_cannot_be_run_any_more_ends_a_search_and_a_replay_with_t
     assert "1 found" in ended.stdout
     assert [one["what"] for one in searched["found"]] == ["crash"]
     assert len(list(saved.iterdir())) == 1
-    assert "1 schedules played again, 1 fail" in replayed.stdout
+    assert "1 schedule played again, 1 fail" in replayed.stdout
     assert [one["what"] for one in json.loads(report.read_text())["schedules"]] == ["crash"]
 
 
