@@ -92,6 +92,7 @@ class Homes:
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
         self._taking = WeakValueDictionary[str, _HomeSearch]()  # names are asked for that no bank has
+        self._whole = list[str]()  # of banks that are created, replaced or deleted here, one for each such request
         self._looked = False  # all banks are known
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[None] | None = None
@@ -190,7 +191,9 @@ class Homes:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        refused = None
+        refused, whole = None, bank_of(request)[1]
+        if whole:
+            self._whole.append(name)
         try:
             if _is_about_all(request):
                 try:
@@ -200,8 +203,10 @@ class Homes:
             answer = refused or await self._local(request)
         finally:
             documents, lease = self.registry.documents(name), self.leases.held.get(name)
-            if bank_of(request)[1] and documents is None and lease is not None and lease.empty:  # and stays so
-                self.commits.spawn(self._give_back([name]))
+            if whole:
+                self._whole.remove(name)
+                if name not in self._whole and documents is None and lease is not None and lease.empty:  # and stays so
+                    self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer

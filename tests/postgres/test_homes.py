@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import zlib
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ from emulator.assemble import forwarding, home_storage, homes, registry
 from emulator.assemble.joining import assembled
 from emulator.assemble.registry import DEFAULT
 from emulator.assemble.stored_authority import KEEP
+from emulator.bank import fixtures, snapshots
 from emulator.bank.clock import LIVE
 from emulator.bank.documents import Customer, Notification
 from emulator.bank.kinds import CUSTOMER, NOTIFICATION
@@ -1080,6 +1082,32 @@ async def test_who_asks_for_a_bank_that_is_being_created_does_not_disturb_that(o
         await each.control("GET", "clock", bank=name, status=404)
     assert not one.registry.exists(name)
     await one.control("PUT", f"banks/{name}", {"fixtures": "empty"}, status=201)
+
+
+async def test_who_deletes_a_bank_that_is_being_created_does_not_disturb_that(
+    one: Process, two: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is none to delete yet; no other process may create it meanwhile."""
+    begun, goes_on, build = Event(), Event(), fixtures.build
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        begun.set()
+        goes_on.wait()
+        return build(*arguments, **options)
+
+    monkeypatch.setattr(fixtures, "_IMAGES", OrderedDict())
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    monkeypatch.setattr(fixtures, "build", slowly)
+    created = one.ask("PUT", "banks/growing", {"fixtures": "household"})
+    await eventually(begun.is_set)
+    lease = one.leases.held["growing"]
+    for each in (one, two):
+        await each.control("DELETE", "banks/growing", status=404)
+    assert one.leases.held.get("growing") is lease
+    goes_on.set()
+    assert [answer.status for answer in [await created] if isinstance(answer, Response)] == [201]
+    await two.control("DELETE", "banks/growing", status=204)
+    assert "growing" not in one.leases.held
 
 
 async def test_who_asks_for_a_damaged_bank_that_is_being_replaced_does_not_disturb_that(
