@@ -35,7 +35,7 @@ from emulator.api.messages import ELSEWHERE, HANG_UP, Answered, Request, Respons
 from emulator.api.service import BankService, finish
 from emulator.assemble.forwarding import Broken, Entrance, NotDelivered, Ways
 from emulator.assemble.handover import memory_of, remember
-from emulator.assemble.registry import DEFAULT, BankRegistry, bank_of
+from emulator.assemble.registry import DEFAULT, TPP_INTERFACE, BankRegistry, bank_of
 from emulator.assemble.stored_authority import READ, StoredAuthority
 from emulator.bank import notifications
 from emulator.bank.errors import BankError
@@ -114,13 +114,13 @@ class Homes:
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request of a client."""
-        direct = request.target.startswith("/v1/")
-        name, whole = (DEFAULT, False) if direct else bank_of(request)
-        if name is not None and (direct or request.target.startswith(f"/banks/{name}/v1/")) and self._serves(name):
-            answer = await self._local(request)  # nearly every request: without the search below
+        tpp = TPP_INTERFACE.match(request.target)
+        if tpp is not None and self._serves(tpp[1] or DEFAULT):  # nearly every request: without the search below
+            answer = await self._local(request)
             if isinstance(answer, Response) and answer.delivery is not ELSEWHERE:
                 return answer
             request = replace(request, unfinished=None, prepared=None)
+        name, whole = bank_of(request)
         if name is None:
             return await self._local(request)
         # each process keeps what its own flags say, whoever is the home

@@ -68,7 +68,6 @@ class Turns:
         self._outcomes = registry.outcomes
         self._counts = registry.counts
         self._handled: Handled = []
-        self._shown: dict[Documents, None] = {}  # what answers of the turn may show, where they wait for more
         self._owed: list[tuple[Request, Answered, Owed, Documents | None]] = []
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
@@ -84,8 +83,6 @@ class Turns:
         shown = None
         if self._waits:  # now: a bank that is lost leaves the registry before the end of the turn
             shown = self._documents_of(request)
-            if shown is not None:
-                self._shown[shown] = None
             if isinstance(answer, Unfinished) and answer.documents is None:
                 answer.documents = shown
             if (owed := self._registry.storage.owed()) is not None:
@@ -120,25 +117,24 @@ class Turns:
                     if not isinstance(error, StoreUnwritable):
                         logger.exception("the changes of a turn could not be written")
                     failed[store] = error
-        if self._waits and ((waiting := self._waiting(written, failed)) or self._owed):
+        if self._waits and ((waiting := self._waiting(handled, written, failed)) or self._owed):
             owed, self._owed = self._owed, []
             concluded = partial(self._concluded, handled, written, failed, ended, began)
             return self._lasting(waiting, owed, failed, concluded)
         return self._concluded(handled, written, failed, ended, began)
 
     def _waiting(
-        self, written: Iterable[Documents], failed: dict[Documents, Exception]
+        self, handled: Handled, written: Iterable[Documents], failed: dict[Documents, Exception]
     ) -> dict[Documents, Awaitable[None]]:
         """The documents that answers of the turn may show and whose last change does not last yet, and what waits for
         that. It begins now: if the change is undone, a later one may get its number.
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
         """
-        shown, self._shown = self._shown, {}
-        for store in written:
-            shown[store] = None
         waiting: dict[Documents, Awaitable[None]] = {}
-        for store in shown:
+        for store in dict.fromkeys([*written, *[shown for _, _, shown in handled]]):
+            if store is None:
+                continue
             if store.log.sync_needed:
                 waiting[store] = store.log.durable(store.sequence)
             elif not store.log.owned:
