@@ -172,6 +172,8 @@ class HomeStorage(Storage):
         if documents is not None and documents.log.sync_needed:
             yield None  # its creation, perhaps, which would be carried out again if it were not stored before
         lease = self._lease(name)
+        if not lease.empty and homes.registry.documents(name) is None:
+            raise StoreLost(LOST)  # and taken again: it is being loaded
         lease.deleting = True
         try:
             yield from in_thread(lambda: _execute(homes, DELETE, name, lease.epoch), lasts=True)
