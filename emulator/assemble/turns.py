@@ -10,7 +10,8 @@ undone and its answers become 503; the changes of that bank are then written one
     the record cannot be written             undone; 503 in place (`refuse`), in the request log, too
     an fsync fails                           the same, with the turns computed since; refuses changes until a restart
     a commit is refused                      the same; the next change is tried again
-    StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; HANG_UP if a part is stored already
+    StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; if a part is stored already HANG_UP,
+                                             or 409 where this process deletes the bank
     StoreUncertain: nobody knows             HANG_UP: the connection is closed without an answer
     long work, whatever failed               its next step raises the error
     what one request owes (`Storage.owed`)   that request alone is refused: 409, or 503. The TPP of a new bank is not
@@ -41,7 +42,7 @@ from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.assemble.storage import Owed
 from emulator.bank.errors import BankError
-from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
+from emulator.store import Documents, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.journal_log import Abandoned
 
 T = TypeVar("T")
@@ -271,12 +272,16 @@ def refuse(request: Request, answer: Answered, error: Exception) -> None:
     gets the error in its next step. Where another process has the bank it is marked as void; where nobody knows the
     outcome, or nobody may do once more what is stored already, the client is hung up.
     """
-    if isinstance(error, StoreLost) and request.unfinished is not None and request.unfinished.begun:
-        error = StoreUncertain("a part of the work is stored")
+    work = request.unfinished
+    if isinstance(error, StoreLost) and work is not None and work.begun:
+        deleting = work.documents is not None and work.documents.log.deleting
+        error = StoreDeleted("the bank is being deleted") if deleting else StoreUncertain("a part is stored")
     if isinstance(answer, Unfinished):
         answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
     if not isinstance(answer, Response):
         return
+    if isinstance(error, StoreDeleted):
+        error = BankError("CONFLICT", "The bank is being deleted.")
     if isinstance(error, StoreVoid):
         answer.delivery = ELSEWHERE if isinstance(error, StoreLost) else HANG_UP
         return

@@ -17,7 +17,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from emulator.api.messages import HANG_UP, Answered, Request, Response, Unfinished
+from emulator.api.messages import AT_ONCE, HANG_UP, Answered, Request, Response, Unfinished
 from emulator.assemble import forwarding, home_storage, homes, registry
 from emulator.assemble.joining import assembled
 from emulator.assemble.registry import DEFAULT
@@ -1632,6 +1632,21 @@ async def test_long_work_that_loses_its_bank_is_not_answered_as_if_it_were_store
     assert isinstance(answer, Response)
     assert answer.delivery is HANG_UP
     assert before < len((await one.control("GET", "people", bank=bank))["people"]) < before + 200
+
+
+async def test_long_work_whose_bank_is_deleted_meanwhile_ends_in_a_conflict(
+    one: Process, two: Process, bank: str
+) -> None:
+    """As with a state directory: it is this process that deletes the bank, and no other one that has taken it."""
+    service = one.registry.opened(bank)
+    assert service is not None
+    asked = one.ask("POST", "generate", {"customers": 5000, "accountsPerCustomer": 1}, bank=bank)
+    await eventually(lambda: service.bank.documents.count(CUSTOMER) > 20)
+    await two.control("DELETE", f"banks/{bank}", status=204)
+    answer = await asked
+    assert isinstance(answer, Response)
+    assert (answer.status, answer.delivery) == (409, AT_ONCE), answer.body
+    assert b"deleted" in answer.body
 
 
 async def test_long_work_is_begun_again_by_a_process_that_has_lost_the_bank_and_taken_it_again(

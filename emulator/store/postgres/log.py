@@ -241,6 +241,11 @@ class PostgresLog(Log):
         return self.ended is None and self.lease.valid
 
     @property
+    def deleting(self) -> bool:
+        """Whether this process deletes the bank, or has done so."""
+        return self.lease.deleting
+
+    @property
     def sync_needed(self) -> bool:
         """Whether changes wait for their commit."""
         return bool(self.pending)
