@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -58,14 +58,14 @@ class ServerSnapshots(Snapshots):
         self._homes = homes
         self._lease = lease
 
-    def _store(self, _bank: Bank, name: str, image: Image) -> Iterator[object]:
-        yield from in_thread(lambda: self._write(name, image), lasts=True)
+    def _store(self, _bank: Bank, name: str, image: Image, created: datetime) -> Iterator[object]:
+        yield from in_thread(lambda: self._write(name, image, created), lasts=True)
 
-    def _write(self, name: str, image: Image) -> None:
-        bank, now, content = self._lease.name, datetime.now(UTC), snapshot_bytes(image.tables)
-        _execute(self._homes, _SAVE_SNAPSHOT, name, now, content, bank, self._lease.epoch)
+    def _write(self, name: str, image: Image, created: datetime) -> None:
+        bank, content = self._lease.name, snapshot_bytes(image.tables)
+        _execute(self._homes, _SAVE_SNAPSHOT, name, created, content, bank, self._lease.epoch)
         try:
-            gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.made)
+            gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, created, self._lease.made)
         except StoreUnwritable as error:
             raise StoreUncertain(f"the snapshot is stored: {error}") from error
         if gone:
