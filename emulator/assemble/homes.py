@@ -46,7 +46,7 @@ from emulator.ca import TppExists
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease, Leases
-from emulator.store.postgres.log import EMPTY, Commits, Content, PostgresLog, content_of, sweep
+from emulator.store.postgres.log import EMPTY, SWEEP, Commits, Content, PostgresLog, abandoned, content_of
 from emulator.web.application import Answering, Watching
 
 logger = logging.getLogger(__name__)
@@ -326,7 +326,8 @@ class Homes:
         name = lease.name
         content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
         lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
-        self.commits.spawn(sweep(self.server, lease, content))
+        if left := await abandoned(self.server, name, content):
+            self.commits.spawn(self.server.rows(SWEEP, name, left))
         documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
         memory = await self.leases.memory(lease)  # at last, as it is forgotten with that
         if self.leases.held.get(name) is not lease or not lease.valid:
@@ -444,6 +445,8 @@ class Homes:
         """
         if self._next_look is None:
             self._next_look = asyncio.get_running_loop().create_task(self._look_up())
+            # perhaps nobody waits for it any more
+            self._next_look.add_done_callback(lambda look: None if look.cancelled() else look.exception())
         await asyncio.shield(self._next_look)
 
     async def _look_up(self) -> None:

@@ -1176,6 +1176,32 @@ async def test_a_bank_that_is_being_loaded_is_deleted_after_that(one: Process, b
     assert statuses in ([400, 204], [404, 204]), "not signed, or not there any more"
 
 
+async def test_what_a_former_home_has_left_is_deleted_and_nothing_else_however_late(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As over a slow line: the bank has been in use since, and the content of a reset was stored beside that."""
+    staged = "SELECT sequence FROM {schema}.checkpoint WHERE bank = %s AND sequence < 0"
+    await execute(one.url, "INSERT INTO {schema}.checkpoint VALUES (%s, -5, 0, '')", bank)
+    in_use = asyncio.Event()
+
+    async def late(deletion: Awaitable[Any]) -> Any:
+        await in_use.wait()
+        return await deletion
+
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    async with commits_of(one, late, (log.SWEEP,)):
+        one.homes.drop(bank)
+        await over(one, bank)
+        await one.control("POST", "reset", {"fixtures": "known-state"}, bank=bank)
+        assert len(await execute(one.url, staged, bank)) == 2
+        in_use.set()
+        await asyncio.wait(one.homes.commits._tasks)
+    assert (-5,) not in await execute(one.url, staged, bank)
+    one.homes.drop(bank)
+    await over(one, bank)
+    assert (await one.control("GET", "people", bank=bank))["people"]
+
+
 async def test_what_fails_meanwhile_does_not_disturb_who_loads_a_bank(one: Process, bank: str) -> None:
     looked, loaded, held = asyncio.Event(), asyncio.Event(), list[Any]()
 

@@ -120,10 +120,8 @@ PARTS = (
     "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s AND part >= %s AND part < %s ORDER BY part"
 )
 CHANGES = "SELECT sequence, body FROM {schema}.change WHERE bank = %s AND sequence > %s ORDER BY sequence"
-_SWEEP = (
-    "DELETE FROM {schema}.checkpoint c USING {schema}.bank b WHERE b.name = %s AND b.epoch = %s AND c.bank = b.name"
-    " AND c.sequence < 0 AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint)"
-)
+_STAGED = "SELECT DISTINCT sequence FROM {schema}.checkpoint WHERE bank = %s AND sequence < 0"
+SWEEP = "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = ANY(%s)"
 
 
 class Content(NamedTuple):
@@ -523,7 +521,10 @@ async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
         logger.info("left for later: %s", error)
 
 
-async def sweep(server: Server, lease: Lease, content: Content) -> None:
-    """Delete what former homes of a bank have staged and nothing refers to; StoreUnreachable."""
-    named = (content_named(body) for _, body in content.changes)
-    await server.rows(_SWEEP, lease.name, lease.epoch, orjson.dumps(list(filter(None, named))).decode())
+async def abandoned(server: Server, name: str, content: Content) -> list[int]:
+    """The names of what former homes of a bank have staged and nothing refers to; StoreUnreachable.
+
+    To be asked for before this home stages anything: a deletion by name may then be carried out however late.
+    """
+    named = {content_named(body) for _, body in content.changes}
+    return [staged for (staged,) in await server.rows(_STAGED, name) if str(staged) not in named]
