@@ -1176,6 +1176,31 @@ async def test_a_bank_that_is_being_loaded_is_deleted_after_that(one: Process, b
     assert statuses in ([400, 204], [404, 204]), "not signed, or not there any more"
 
 
+@pytest.mark.parametrize("later", [0, 1])
+async def test_a_checkpoint_whose_placing_is_carried_out_twice_is_there(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    """As where the connection ends before the answer: at once, or after the next checkpoint."""
+    documents, rows = one.registry.documents(bank), one.homes.server.rows
+    assert documents is not None
+    placings = list[Any]()
+
+    async def noted(statement: str, *values: Any, **options: Any) -> Any:
+        if statement == log._PLACE:
+            placings.append((statement, *values))
+        return await rows(statement, *values, **options)
+
+    monkeypatch.setattr(one.homes.server, "rows", noted)
+    for _ in range(1 + later):
+        await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+        await documents.log.compaction(lambda: None)
+    before = await now(one, bank)
+    await rows(*placings[0])
+    one.homes.drop(bank)
+    await over(one, bank)
+    assert await now(one, bank) == before
+
+
 async def test_what_a_former_home_has_left_is_deleted_and_nothing_else_however_late(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

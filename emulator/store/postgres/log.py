@@ -108,8 +108,10 @@ _STAGE = (
     " SELECT name, %s, %s, %b FROM {schema}.bank WHERE name = %s AND epoch = %s RETURNING 1"
 )
 _UNSTAGE = "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s"
+# once, and never after a later one, however late it is carried out: what it would delete is then the checkpoint itself
 _PLACE = (
-    "WITH placed AS (UPDATE {schema}.bank SET checkpoint = %s WHERE name = %s AND epoch = %s RETURNING name),"
+    "WITH placed AS (UPDATE {schema}.bank SET checkpoint = %s WHERE name = %s AND epoch = %s AND checkpoint < %s"
+    " RETURNING name),"
     " former AS (DELETE FROM {schema}.checkpoint c USING placed p WHERE c.bank = p.name"
     " AND (c.sequence >= 0 OR c.sequence IN (SELECT json_array_elements_text(%s::json)::bigint))),"
     " trimmed AS (DELETE FROM {schema}.change c USING placed p WHERE c.bank = p.name AND c.sequence <= %s),"
@@ -334,7 +336,8 @@ class PostgresLog(Log):
             used = [file for file, content in self.contents.items() if content.sequence <= sequence]
             await self._commits.server.rows(
                 _PLACE,
-                *(sequence, self.name, self.lease.epoch, orjson.dumps(used).decode(), sequence, sequence, staged),
+                *(sequence, self.name, self.lease.epoch, sequence, orjson.dumps(used).decode()),
+                *(sequence, sequence, staged),
                 within=LOADING,
             )
             for file in used:
