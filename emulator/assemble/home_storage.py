@@ -17,7 +17,7 @@ from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
-from emulator.store import Documents, Image, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
+from emulator.store import Documents, Image, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Elsewhere, Lease
 from emulator.store.postgres.log import DELETE
@@ -81,7 +81,12 @@ class ServerSnapshots(Snapshots):
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
         asked = self._lease.name, self._lease.epoch, list(names)
-        yield from in_thread(lambda: _execute(self._homes, _DROP_SNAPSHOTS, *asked), lasts=True)
+        try:
+            yield from in_thread(lambda: _execute(self._homes, _DROP_SNAPSHOTS, *asked), lasts=True)
+        except StoreLost:
+            if self._lease.deleting:
+                raise StoreDeleted("the bank is being deleted") from None
+            raise
 
     def _read(self, name: str) -> Image:
         for (body,) in self._homes.server.rows_in_thread(_SNAPSHOT, self._lease.name, name):

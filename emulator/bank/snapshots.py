@@ -19,7 +19,7 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.threads import LASTS, in_thread
-from emulator.store import Documents, Image, StoreError, StoreUncertain, StoreUnwritable
+from emulator.store import Documents, Image, StoreDeleted, StoreError, StoreUncertain, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
@@ -126,6 +126,8 @@ class Snapshots:
             try:
                 with self._working_on(names):
                     yield from self._drop(names)
+            except StoreDeleted:
+                raise
             except StoreUnwritable as error:
                 raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
             for name in names:

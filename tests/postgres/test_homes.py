@@ -1700,6 +1700,27 @@ async def test_long_work_whose_bank_is_deleted_meanwhile_ends_in_a_conflict(
     assert b"deleted" in answer.body
 
 
+async def test_a_bank_that_is_replaced_and_deleted_before_its_snapshots_ends_in_a_conflict(
+    one: Process, bank: str
+) -> None:
+    deleted, waits = asyncio.Event(), asyncio.Event()
+
+    async def late(statement: Awaitable[Any]) -> Any:
+        waits.set()
+        await deleted.wait()
+        return await statement
+
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+    async with commits_of(one, late, (home_storage._DROP_SNAPSHOTS,)):
+        replaced = one.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
+        await waits.wait()
+        await one.control("DELETE", f"banks/{bank}", status=204)
+        deleted.set()
+        answer = await replaced
+    assert isinstance(answer, Response)
+    assert (answer.status, answer.delivery) == (409, AT_ONCE), answer.body
+
+
 async def test_long_work_is_begun_again_by_a_process_that_has_lost_the_bank_and_taken_it_again(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
