@@ -1163,7 +1163,6 @@ async def test_a_bank_that_is_being_loaded_is_deleted_after_that(one: Process, b
             deleted = one.ask("DELETE", f"banks/{bank}")
             await looking.wait()
         one.homes.drop(bank)
-        await over(one, bank)
         read = one.send(Request("GET", f"/banks/{bank}/v1/accounts", HEADERS))
         await loading.wait()
         looked.set()
@@ -1197,7 +1196,6 @@ async def test_a_checkpoint_whose_placing_is_carried_out_twice_is_there(
     before = await now(one, bank)
     await rows(*placings[0])
     one.homes.drop(bank)
-    await over(one, bank)
     assert await now(one, bank) == before
 
 
@@ -1216,14 +1214,12 @@ async def test_what_a_former_home_has_left_is_deleted_and_nothing_else_however_l
     monkeypatch.setattr(snapshots, "LARGE", 0)
     async with commits_of(one, late, (log.SWEEP,)):
         one.homes.drop(bank)
-        await over(one, bank)
         await one.control("POST", "reset", {"fixtures": "known-state"}, bank=bank)
         assert len(await execute(one.url, staged, bank)) == 2
         in_use.set()
         await asyncio.wait(one.homes.commits._tasks)
     assert (-5,) not in await execute(one.url, staged, bank)
     one.homes.drop(bank)
-    await over(one, bank)
     assert (await one.control("GET", "people", bank=bank))["people"]
 
 
