@@ -93,10 +93,11 @@ class BankApplication(Application):
     def refusal(self, request: Request) -> Response | None:
         """The refusal of a request without the right to the control interface or console, before a bank is asked."""
         path, _ = split_target(request.target)
-        if (named := NAMED_BANK.match(path)) is not None:
-            path, request = path[named.end() :], replace(request, prefix=named[0])
-        guard = self._guards.get(_place(path))
-        return None if guard is None else guard(request)
+        named = NAMED_BANK.match(path)
+        guard = self._guards.get(_place(path[named.end() :] if named else path))
+        if guard is None:
+            return None
+        return guard(replace(request, prefix=named[0]) if named else request)
 
     @property
     def default(self) -> BankService:

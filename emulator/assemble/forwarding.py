@@ -33,7 +33,7 @@ import json
 import logging
 import socket
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
@@ -303,14 +303,14 @@ class Ways:
             raise NotDelivered(reason, moved=False) from error
         try:
             await _send(writer, head, request.body)
-            answer, body = await self._sent(_receive(reader), bank, home)
+            answer, body = await self._sent(_receive(reader), writer, bank, home)
             kind = answer["as"]
             if kind in _NOT_DELIVERED:
                 writer.close()
                 raise NotDelivered(_NOT_DELIVERED[kind].format(address), moved=kind == "elsewhere")
             status, headers = answer["status"], [(name, value) for name, value in answer["headers"]]
             if kind == "stream":
-                events = self._events(reader, bank, home)
+                events = self._events(reader, writer, bank, home)
                 return Stream(status, headers, lambda push: _subscribed(events, writer, push))
             response = Response(status, headers, body, Delivery(answer["delay"], answer["disconnect"]))
             if kind == "parts":
@@ -325,17 +325,24 @@ class Ways:
             writer.close()
             raise
 
-    async def _sent(self, reading: Coroutine[Any, Any, T], bank: str, home: str) -> T:
-        """What a process sends next; ConnectionError once it is not the home any more, as it may be stopped."""
-        coming = asyncio.get_running_loop().create_task(reading)
+    async def _sent(self, reading: Awaitable[T], writer: StreamWriter, bank: str, home: str) -> T:
+        """What a process sends next; its connection ends once it is not the home any more, as it may be stopped."""
+        loop, watching = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+        timer = loop.call_later(LATE, lambda: watching.append(loop.create_task(self._cut(writer, bank, home))))
         try:
-            while not (await asyncio.wait([coming], timeout=LATE))[0]:
-                with suppress(StoreError):  # nobody can take the bank meanwhile
-                    if not await self._is_home(bank, home) and not coming.done():
-                        raise ConnectionResetError("another process is the home")
-            return coming.result()
+            return await reading
         finally:
-            coming.cancel()
+            timer.cancel()
+            for watch in watching:
+                watch.cancel()
+
+    async def _cut(self, writer: StreamWriter, bank: str, home: str) -> None:
+        """End a connection once the bank has another home."""
+        while not writer.is_closing():
+            with suppress(StoreError):  # nobody can take the bank meanwhile
+                if not await self._is_home(bank, home):
+                    writer.transport.abort()
+            await asyncio.sleep(LATE)
 
     async def _connection(self, address: str) -> tuple[StreamReader, StreamWriter]:
         free = self._free.get(address, [])
@@ -357,8 +364,8 @@ class Ways:
         else:
             writer.close()
 
-    async def _events(self, reader: StreamReader, bank: str, home: str) -> AsyncIterator[bytes]:
-        while chunk := await self._sent(reader.read(1 << 16), bank, home):
+    async def _events(self, reader: StreamReader, writer: StreamWriter, bank: str, home: str) -> AsyncIterator[bytes]:
+        while chunk := await self._sent(reader.read(1 << 16), writer, bank, home):
             yield chunk
 
     async def _pieces(
@@ -366,7 +373,7 @@ class Ways:
     ) -> AsyncIterator[bytes]:
         try:
             while True:
-                head, piece = await self._sent(_receive(reader), bank, home)
+                head, piece = await self._sent(_receive(reader), writer, bank, home)
                 if head.get("last"):
                     break
                 yield piece

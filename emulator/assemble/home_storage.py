@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
-from emulator.store import Documents, Image, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
+from emulator.store import Documents, Image, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Elsewhere, Lease
 from emulator.store.postgres.log import DELETE
@@ -58,14 +58,14 @@ class ServerSnapshots(Snapshots):
         self._homes = homes
         self._lease = lease
 
-    def _store(self, _bank: Bank, name: str, image: Image) -> Iterator[object]:
-        yield from in_thread(lambda: self._write(name, image), lasts=True)
+    def _store(self, _bank: Bank, name: str, image: Image, created: datetime) -> Iterator[object]:
+        yield from in_thread(lambda: self._write(name, image, created), lasts=True)
 
-    def _write(self, name: str, image: Image) -> None:
-        bank, now, content = self._lease.name, datetime.now(UTC), snapshot_bytes(image.tables)
-        _execute(self._homes, _SAVE_SNAPSHOT, name, now, content, bank, self._lease.epoch)
+    def _write(self, name: str, image: Image, created: datetime) -> None:
+        bank, content = self._lease.name, snapshot_bytes(image.tables)
+        _execute(self._homes, _SAVE_SNAPSHOT, name, created, content, bank, self._lease.epoch)
         try:
-            gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, now, self._lease.made)
+            gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, created, self._lease.made)
         except StoreUnwritable as error:
             raise StoreUncertain(f"the snapshot is stored: {error}") from error
         if gone:
@@ -81,7 +81,12 @@ class ServerSnapshots(Snapshots):
 
     def _drop(self, names: Sequence[str]) -> Iterator[object]:
         asked = self._lease.name, self._lease.epoch, list(names)
-        yield from in_thread(lambda: _execute(self._homes, _DROP_SNAPSHOTS, *asked), lasts=True)
+        try:
+            yield from in_thread(lambda: _execute(self._homes, _DROP_SNAPSHOTS, *asked), lasts=True)
+        except StoreLost:
+            if self._lease.deleting:
+                raise StoreDeleted("the bank is being deleted") from None
+            raise
 
     def _read(self, name: str) -> Image:
         for (body,) in self._homes.server.rows_in_thread(_SNAPSHOT, self._lease.name, name):
@@ -172,6 +177,8 @@ class HomeStorage(Storage):
         if documents is not None and documents.log.sync_needed:
             yield None  # its creation, perhaps, which would be carried out again if it were not stored before
         lease = self._lease(name)
+        if not lease.empty and homes.registry.documents(name) is None:
+            raise StoreLost(LOST)  # and taken again: it is being loaded
         lease.deleting = True
         try:
             yield from in_thread(lambda: _execute(homes, DELETE, name, lease.epoch), lasts=True)

@@ -35,7 +35,7 @@ from emulator.api.messages import ELSEWHERE, HANG_UP, Answered, Request, Respons
 from emulator.api.service import BankService, finish
 from emulator.assemble.forwarding import Broken, Entrance, NotDelivered, Ways
 from emulator.assemble.handover import memory_of, remember
-from emulator.assemble.registry import DEFAULT, BankRegistry, bank_of
+from emulator.assemble.registry import DEFAULT, TPP_INTERFACE, BankRegistry, bank_of
 from emulator.assemble.stored_authority import READ, StoredAuthority
 from emulator.bank import notifications
 from emulator.bank.errors import BankError
@@ -46,7 +46,7 @@ from emulator.ca import TppExists
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Elsewhere, Lease, Leases
-from emulator.store.postgres.log import EMPTY, Commits, Content, PostgresLog, content_of, sweep
+from emulator.store.postgres.log import EMPTY, SWEEP, Commits, Content, PostgresLog, abandoned, content_of
 from emulator.web.application import Answering, Watching
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,7 @@ class Homes:
         self.commits = Commits(server, leases, self._lost)
         self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
         self._taking = WeakValueDictionary[str, _HomeSearch]()  # names are asked for that no bank has
+        self._whole = list[str]()  # of banks that are created, replaced or deleted here, one for each such request
         self._looked = False  # all banks are known
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[None] | None = None
@@ -113,13 +114,13 @@ class Homes:
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request of a client."""
-        direct = request.target.startswith("/v1/")
-        name, whole = (DEFAULT, False) if direct else bank_of(request)
-        if name is not None and (direct or request.target.startswith(f"/banks/{name}/v1/")) and self._serves(name):
-            answer = await self._local(request)  # nearly every request: without the search below
+        tpp = TPP_INTERFACE.match(request.target)
+        if tpp is not None and self._serves(tpp[1] or DEFAULT):  # nearly every request: without the search below
+            answer = await self._local(request)
             if isinstance(answer, Response) and answer.delivery is not ELSEWHERE:
                 return answer
             request = replace(request, unfinished=None, prepared=None)
+        name, whole = bank_of(request)
         if name is None:
             return await self._local(request)
         # each process keeps what its own flags say, whoever is the home
@@ -190,7 +191,9 @@ class Homes:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        refused = None
+        refused, whole = None, bank_of(request)[1]
+        if whole:
+            self._whole.append(name)
         try:
             if _is_about_all(request):
                 try:
@@ -200,8 +203,10 @@ class Homes:
             answer = refused or await self._local(request)
         finally:
             documents, lease = self.registry.documents(name), self.leases.held.get(name)
-            if bank_of(request)[1] and documents is None and lease is not None and lease.empty:  # and stays so
-                self.commits.spawn(self._give_back([name]))
+            if whole:
+                self._whole.remove(name)
+                if name not in self._whole and documents is None and lease is not None and lease.empty:  # and stays so
+                    self.commits.spawn(self._give_back([name]))
         if isinstance(answer, Stream):
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer
@@ -321,7 +326,8 @@ class Homes:
         name = lease.name
         content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
         lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
-        self.commits.spawn(sweep(self.server, lease, content))
+        if left := await abandoned(self.server, name, content):
+            self.commits.spawn(self.server.rows(SWEEP, name, left))
         documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
         memory = await self.leases.memory(lease)  # at last, as it is forgotten with that
         if self.leases.held.get(name) is not lease or not lease.valid:
@@ -439,6 +445,8 @@ class Homes:
         """
         if self._next_look is None:
             self._next_look = asyncio.get_running_loop().create_task(self._look_up())
+            # perhaps nobody waits for it any more
+            self._next_look.add_done_callback(lambda look: None if look.cancelled() else look.exception())
         await asyncio.shield(self._next_look)
 
     async def _look_up(self) -> None:

@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
 NAMED_BANK = re.compile(rf"/banks/({FILE_NAME.pattern})(?=/|$)")  # the prefix of its addresses
+TPP_INTERFACE = re.compile(rf"(?:/banks/({FILE_NAME.pattern}))?/v1/")  # what nearly all requests are sent to
 _NO_BANK = frozenset({"", "health", "metrics", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
 SHORT_JOURNAL = 1 << 20  # bytes; a start reads such a journal in milliseconds
@@ -63,6 +64,8 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
 
     Creating, replacing and deleting a bank are about that bank, whichever one's control interface they are sent to.
     """
+    if (tpp := TPP_INTERFACE.match(request.target)) is not None:
+        return tpp[1] or DEFAULT, False
     named, rest = _named(request)
     if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
         name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")

@@ -6,6 +6,7 @@ bank is opened there before a turn begins, as that takes waiting.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import Counter
@@ -225,7 +226,7 @@ class FileSnapshots(Snapshots):
         times = sorted((file.stat().st_mtime, file.name.removesuffix(ENDING)) for file in snapshot_files(directory))
         super().__init__((name, datetime.fromtimestamp(time, UTC)) for time, name in times)
 
-    def _store(self, bank: Bank, name: str, image: Image) -> Iterator[object]:
+    def _store(self, bank: Bank, name: str, image: Image, created: datetime) -> Iterator[object]:
         """Write a file atomically, readable by its owner only; StoreUnwritable.
 
         A thread writes it under another name. The bank may be deleted meanwhile, and its folder be that of another one:
@@ -236,7 +237,9 @@ class FileSnapshots(Snapshots):
         def written() -> Path:
             with self._writing():
                 Disk().make_directory(self._directory, sync=self._power)
-                return new_private(file, snapshot_bytes(image.tables))
+                temporary = new_private(file, snapshot_bytes(image.tables))
+                os.utime(temporary, (created.timestamp(), created.timestamp()))
+                return temporary
 
         try:
             temporary = yield from in_thread(written, lasts=True)

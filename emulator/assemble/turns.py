@@ -10,7 +10,8 @@ undone and its answers become 503; the changes of that bank are then written one
     the record cannot be written             undone; 503 in place (`refuse`), in the request log, too
     an fsync fails                           the same, with the turns computed since; refuses changes until a restart
     a commit is refused                      the same; the next change is tried again
-    StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; HANG_UP if a part is stored already
+    StoreLost: another process has the bank  ELSEWHERE: `homes` asks the new home; if a part is stored already HANG_UP,
+                                             or 409 where this process deletes the bank
     StoreUncertain: nobody knows             HANG_UP: the connection is closed without an answer
     long work, whatever failed               its next step raises the error
     what one request owes (`Storage.owed`)   that request alone is refused: 409, or 503. The TPP of a new bank is not
@@ -41,7 +42,7 @@ from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, bank_of, part_of
 from emulator.assemble.storage import Owed
 from emulator.bank.errors import BankError
-from emulator.store import Documents, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
+from emulator.store import Documents, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.journal_log import Abandoned
 
 T = TypeVar("T")
@@ -68,7 +69,6 @@ class Turns:
         self._outcomes = registry.outcomes
         self._counts = registry.counts
         self._handled: Handled = []
-        self._shown: dict[Documents, None] = {}  # what answers of the turn may show, where they wait for more
         self._owed: list[tuple[Request, Answered, Owed, Documents | None]] = []
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
@@ -84,8 +84,6 @@ class Turns:
         shown = None
         if self._waits:  # now: a bank that is lost leaves the registry before the end of the turn
             shown = self._documents_of(request)
-            if shown is not None:
-                self._shown[shown] = None
             if isinstance(answer, Unfinished) and answer.documents is None:
                 answer.documents = shown
             if (owed := self._registry.storage.owed()) is not None:
@@ -118,25 +116,24 @@ class Turns:
                     if not isinstance(error, StoreUnwritable):
                         logger.exception("the changes of a turn could not be written")
                     failed[store] = error
-        if self._waits and ((waiting := self._waiting(written, failed)) or self._owed):
+        if self._waits and ((waiting := self._waiting(handled, written, failed)) or self._owed):
             owed, self._owed = self._owed, []
             concluded = partial(self._concluded, handled, written, failed, ended, began)
             return self._lasting(waiting, owed, failed, concluded)
         return self._concluded(handled, written, failed, ended, began)
 
     def _waiting(
-        self, written: Iterable[Documents], failed: dict[Documents, Exception]
+        self, handled: Handled, written: Iterable[Documents], failed: dict[Documents, Exception]
     ) -> dict[Documents, Awaitable[None]]:
         """The documents that answers of the turn may show and whose last change does not last yet, and what waits for
         that. It begins now: if the change is undone, a later one may get its number.
 
         An answer about other documents is true as long as nobody else can have changed the bank; else it `failed`.
         """
-        shown, self._shown = self._shown, {}
-        for store in written:
-            shown[store] = None
         waiting: dict[Documents, Awaitable[None]] = {}
-        for store in shown:
+        for store in dict.fromkeys([*written, *[shown for _, _, shown in handled]]):
+            if store is None:
+                continue
             if store.log.sync_needed:
                 waiting[store] = store.log.durable(store.sequence)
             elif not store.log.owned:
@@ -273,12 +270,16 @@ def refuse(request: Request, answer: Answered, error: Exception) -> None:
     gets the error in its next step. Where another process has the bank it is marked as void; where nobody knows the
     outcome, or nobody may do once more what is stored already, the client is hung up.
     """
-    if isinstance(error, StoreLost) and request.unfinished is not None and request.unfinished.begun:
-        error = StoreUncertain("a part of the work is stored")
+    work = request.unfinished
+    if isinstance(error, StoreLost) and work is not None and work.begun:
+        deleting = work.documents is not None and work.documents.log.deleting
+        error = StoreDeleted("the bank is being deleted") if deleting else StoreUncertain("a part is stored")
     if isinstance(answer, Unfinished):
         answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
     if not isinstance(answer, Response):
         return
+    if isinstance(error, StoreDeleted):
+        error = BankError("CONFLICT", "The bank is being deleted.")
     if isinstance(error, StoreVoid):
         answer.delivery = ELSEWHERE if isinstance(error, StoreLost) else HANG_UP
         return

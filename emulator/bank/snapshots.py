@@ -19,7 +19,7 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.threads import LASTS, in_thread
-from emulator.store import Documents, Image, StoreError, StoreUncertain, StoreUnwritable
+from emulator.store import Documents, Image, StoreDeleted, StoreError, StoreUncertain, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
@@ -71,17 +71,17 @@ class Snapshots:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         self._refuse_while_under_way(name)
         image = bank.documents.image().with_document(META, bank.clock.with_moment())
-        cleared = self._cleared
+        created, cleared = real_now(), self._cleared
         with self._working_on([name]):
             if self.stored:
                 yield None  # after the turn everything in it lasts
-                yield from self._store(bank, name, image)
+                yield from self._store(bank, name, image, created)
             if cleared != self._cleared:
                 yield from self._drop([name])
                 raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         self._saved.pop(name, None)
         in_memory = not self.stored or image.size <= LARGE
-        self._saved[name] = SavedSnapshot(real_now(), image if in_memory else None)
+        self._saved[name] = SavedSnapshot(created, image if in_memory else None)
 
     def restore(self, bank: Bank, name: str, content: Image | None = None) -> None:
         """Restore the bank from a snapshot; RESOURCE_UNKNOWN, CONFLICT.
@@ -126,6 +126,8 @@ class Snapshots:
             try:
                 with self._working_on(names):
                     yield from self._drop(names)
+            except StoreDeleted:
+                raise
             except StoreUnwritable as error:
                 raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
             for name in names:
@@ -179,7 +181,7 @@ class Snapshots:
     def _failed(self, _error: BaseException) -> None:
         """Saving or deleting has failed."""
 
-    def _store(self, _bank: Bank, _name: str, _image: Image) -> Iterator[object]:
+    def _store(self, _bank: Bank, _name: str, _image: Image, _created: datetime) -> Iterator[object]:
         """Store a snapshot of the bank, unless that is deleted meanwhile, in steps."""
         yield from ()
 

@@ -13,6 +13,7 @@ A change on its way: `Documents.put`, `DocumentTable.place`, and at the end of t
 from emulator.store.documents import Documents, Event, WriteGroup, memory_store
 from emulator.store.errors import (
     StoreDamaged,
+    StoreDeleted,
     StoreError,
     StoreExhausted,
     StoreLocked,
@@ -43,6 +44,7 @@ __all__ = [
     "Log",
     "Ordered",
     "StoreDamaged",
+    "StoreDeleted",
     "StoreError",
     "StoreExhausted",
     "StoreLocked",

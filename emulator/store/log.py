@@ -34,6 +34,11 @@ class Log:
         return True
 
     @property
+    def deleting(self) -> bool:
+        """Whether the bank is being deleted, or was, so that nobody knows from here what is stored."""
+        return False
+
+    @property
     def sync_needed(self) -> bool:
         """Whether appended changes wait for `durable`."""
         return False

@@ -1,8 +1,9 @@
 """Clients with banks of their own, at three processes in one event loop, where every statement may fail.
 
 `python -m tests.postgres.inside --seconds 60`: as `jepsen.py`, with a hundred times as many faults, of finer kinds: a
-statement is late, refused, or lost before or after it was executed; a lease is over; a connection between processes is
-cut; a process is killed. What only real processes have (signals, sockets, PostgreSQL's own crashes) is left to that.
+statement is late, refused, lost before or after it was executed, or executed twice; a lease is over; a connection
+between processes is cut; a process is killed. What only real processes have (signals, sockets, PostgreSQL's own
+crashes) is left to that.
 A seed draws the same requests and faults, but not the order in which the loop comes to them.
 """
 
@@ -72,16 +73,22 @@ class Service:
         async def fragile(statement: str, *values: Any, **options: Any) -> Any:
             if self.over.is_set() or self.chooser.random() > self.rate:
                 return await rows(statement, *values, **options)
-            fault = self.chooser.choice(("early", "late", "refused", "lost", "unheard", "delayed"))
+
+            def later() -> None:
+                task = asyncio.ensure_future(self._delayed(rows(statement, *values, **options)))
+                self._late.add(task)
+                task.add_done_callback(self._late.discard)
+
+            fault = self.chooser.choice(("early", "late", "refused", "lost", "unheard", "delayed", "twice"))
             self.counts[fault] += 1
             if fault == "refused":
                 raise StoreUnreachable("PostgreSQL: refused")
             if fault in ("lost", "delayed"):
                 if fault == "delayed":
-                    task = asyncio.ensure_future(self._delayed(rows(statement, *values, **options)))
-                    self._late.add(task)
-                    task.add_done_callback(self._late.discard)
+                    later()
                 raise OutcomeUnknown("lost")
+            if fault == "twice" and options.get("again", True):
+                later()
             if fault == "early":
                 await asyncio.sleep(self.chooser.uniform(0, 0.2))
             answer = await rows(statement, *values, **options)

@@ -45,6 +45,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -55,8 +56,9 @@ LASTS = 3.0  # seconds of the database's clock
 MARGIN = 0.5  # seconds
 ASKED = 0.5  # seconds for which an answer to `is_home` is used
 
-# Linux's monotonic clock stands still while the machine is suspended, this one does not; elsewhere it is the other way.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+# Seconds since some moment. Linux's monotonic clock stands still while the machine is suspended, this one does not;
+# elsewhere it is the other way.
+elapsed = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 _UNTIL = f"now() + interval '{LASTS:g} seconds'"
 _TAKE = (
@@ -89,11 +91,6 @@ _ORPHANS = (
     "SELECT name FROM {schema}.bank WHERE home IS NOT NULL AND until < now() AND sequence > 0"
     " ORDER BY random() LIMIT %s"
 )
-
-
-def elapsed() -> float:
-    """Seconds that have passed since some moment, suspension included."""
-    return time.clock_gettime(_CLOCK)
 
 
 @dataclass(slots=True, eq=False)

@@ -108,8 +108,10 @@ _STAGE = (
     " SELECT name, %s, %s, %b FROM {schema}.bank WHERE name = %s AND epoch = %s RETURNING 1"
 )
 _UNSTAGE = "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s"
+# once, and never after a later one, however late it is carried out: what it would delete is then the checkpoint itself
 _PLACE = (
-    "WITH placed AS (UPDATE {schema}.bank SET checkpoint = %s WHERE name = %s AND epoch = %s RETURNING name),"
+    "WITH placed AS (UPDATE {schema}.bank SET checkpoint = %s WHERE name = %s AND epoch = %s AND checkpoint < %s"
+    " RETURNING name),"
     " former AS (DELETE FROM {schema}.checkpoint c USING placed p WHERE c.bank = p.name"
     " AND (c.sequence >= 0 OR c.sequence IN (SELECT json_array_elements_text(%s::json)::bigint))),"
     " trimmed AS (DELETE FROM {schema}.change c USING placed p WHERE c.bank = p.name AND c.sequence <= %s),"
@@ -120,10 +122,8 @@ PARTS = (
     "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s AND part >= %s AND part < %s ORDER BY part"
 )
 CHANGES = "SELECT sequence, body FROM {schema}.change WHERE bank = %s AND sequence > %s ORDER BY sequence"
-_SWEEP = (
-    "DELETE FROM {schema}.checkpoint c USING {schema}.bank b WHERE b.name = %s AND b.epoch = %s AND c.bank = b.name"
-    " AND c.sequence < 0 AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint)"
-)
+_STAGED = "SELECT DISTINCT sequence FROM {schema}.checkpoint WHERE bank = %s AND sequence < 0"
+SWEEP = "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = ANY(%s)"
 
 
 class Content(NamedTuple):
@@ -241,6 +241,11 @@ class PostgresLog(Log):
         return self.ended is None and self.lease.valid
 
     @property
+    def deleting(self) -> bool:
+        """Whether this process deletes the bank, or has done so."""
+        return self.lease.deleting
+
+    @property
     def sync_needed(self) -> bool:
         """Whether changes wait for their commit."""
         return bool(self.pending)
@@ -331,7 +336,8 @@ class PostgresLog(Log):
             used = [file for file, content in self.contents.items() if content.sequence <= sequence]
             await self._commits.server.rows(
                 _PLACE,
-                *(sequence, self.name, self.lease.epoch, orjson.dumps(used).decode(), sequence, sequence, staged),
+                *(sequence, self.name, self.lease.epoch, sequence, orjson.dumps(used).decode()),
+                *(sequence, sequence, staged),
                 within=LOADING,
             )
             for file in used:
@@ -518,7 +524,10 @@ async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
         logger.info("left for later: %s", error)
 
 
-async def sweep(server: Server, lease: Lease, content: Content) -> None:
-    """Delete what former homes of a bank have staged and nothing refers to; StoreUnreachable."""
-    named = (content_named(body) for _, body in content.changes)
-    await server.rows(_SWEEP, lease.name, lease.epoch, orjson.dumps(list(filter(None, named))).decode())
+async def abandoned(server: Server, name: str, content: Content) -> list[int]:
+    """The names of what former homes of a bank have staged and nothing refers to; StoreUnreachable.
+
+    To be asked for before this home stages anything: a deletion by name may then be carried out however late.
+    """
+    named = {content_named(body) for _, body in content.changes}
+    return [staged for (staged,) in await server.rows(_STAGED, name) if str(staged) not in named]

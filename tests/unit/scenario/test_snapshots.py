@@ -77,15 +77,19 @@ def test_a_live_clock_runs_on_from_the_moment_of_the_save(
         assert bank.clock.now() == NOW + timedelta(hours=1)
 
 
-def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -> None:
+def test_files_outlive_the_process_with_their_times_and_are_private(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "bank" / "snapshots"
-    save(FileSnapshots(folder), bank, "b.1")
+    saved = FileSnapshots(folder)
+    monkeypatch.setattr(snapshots, "real_now", lambda: NOW)  # when saving begins; writing the file may take long
+    save(saved, bank, "b.1")
     before = bank.documents.dump()
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     again = FileSnapshots(folder)
-    assert [entry["name"] for entry in again.listing()] == ["b.1"]
+    assert again.listing() == saved.listing() == [{"name": "b.1", "created": clock.date_time(NOW)}]
     bank.change_settings({"calendar": "norway"})
     again.restore(bank, "b.1")
     assert bank.documents.dump() == before
