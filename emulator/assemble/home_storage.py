@@ -19,7 +19,7 @@ from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
 from emulator.store import Documents, Image, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import StoreUnreachable, unwritable
-from emulator.store.postgres.leases import Elsewhere, Lease
+from emulator.store.postgres.leases import Lease
 from emulator.store.postgres.log import DELETE
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
@@ -160,7 +160,7 @@ class HomeStorage(Storage):
             undo.callback(documents.discard)
 
             def place() -> None:
-                homes.known[name] = Elsewhere(homes.leases.address, homes.leases.home)
+                homes.known[name] = homes.leases.here
                 lease.made += lease.damage is not None  # as the store counts one that is replaced
                 lease.sequence, lease.damage = documents.sequence, None
                 undo.pop_all()

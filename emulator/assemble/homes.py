@@ -45,7 +45,7 @@ from emulator.bank.threads import in_thread
 from emulator.ca import TppExists
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable
-from emulator.store.postgres.leases import Elsewhere, Lease, Leases
+from emulator.store.postgres.leases import Lease, Leases, Whereabouts
 from emulator.store.postgres.log import EMPTY, SWEEP, Commits, Content, PostgresLog, abandoned, content_of
 from emulator.web.application import Answering, Watching
 
@@ -61,7 +61,8 @@ LEAVING = 1.0  # seconds for all of them, twice: a process ends within ten, whet
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOST = "another process has the bank"
-NOWHERE = Elsewhere(None, None)
+NOWHERE = Whereabouts(None, None)
+# two lists in one: of banks (NULL, name, 0, NULL, address, home), of secrets (kind, name, version, body, NULL, NULL)
 _LOOK = (
     "SELECT NULL, name, 0, NULL, address, CASE WHEN until > now() THEN home END FROM {schema}.bank WHERE sequence > 0"
     f" UNION ALL SELECT kind, name, version, body, NULL, NULL FROM ({READ}) secret"
@@ -76,7 +77,10 @@ class _HomeSearch(asyncio.Lock):
 
 
 class Homes:
-    """The part of a process in the service: the banks that it is the home of, and the way to the others."""
+    """The part of a process in the service: the banks that it is the home of, and the way to the others.
+
+    A request is `about_bank` if it creates, replaces or deletes one: that bank may be new, or damaged.
+    """
 
     registry: BankRegistry
     refuses: Callable[[Request], Response | None]
@@ -90,9 +94,9 @@ class Homes:
         self.leases = leases
         self.authority = authority
         self.commits = Commits(server, leases, self._lost)
-        self.known: dict[str, Elsewhere] = {}  # every bank, as of the last look: where its home was
-        self._taking = WeakValueDictionary[str, _HomeSearch]()  # names are asked for that no bank has
-        self._whole = list[str]()  # of banks that are created, replaced or deleted here, one for each such request
+        self.known: dict[str, Whereabouts] = {}  # every bank, as of the last look: where its home was
+        self._taking = WeakValueDictionary[str, _HomeSearch]()  # weak: names may be asked for that no bank has
+        self._about_bank = list[str]()  # a name for each request that creates, replaces or deletes a bank here
         self._looked = False  # all banks are known
         self._looking = asyncio.Lock()
         self._next_look: asyncio.Task[None] | None = None
@@ -119,8 +123,8 @@ class Homes:
             answer = await self._local(request)
             if isinstance(answer, Response) and answer.delivery is not ELSEWHERE:
                 return answer
-            request = replace(request, unfinished=None, prepared=None)
-        name, whole = bank_of(request)
+            request = _afresh(request)
+        name, about_bank = bank_of(request)
         if name is None:
             return await self._local(request)
         # each process keeps what its own flags say, whoever is the home
@@ -129,7 +133,7 @@ class Homes:
         try:
             if request.target.partition("?")[0] == "/ready":
                 return await self._ready(request)
-            return await self._anywhere(name, request, whole=whole)
+            return await self._anywhere(name, request, about_bank=about_bank)
         except (StoreError, NotDelivered) as error:
             can_go = isinstance(error, StoredDataDamaged) and name != DEFAULT
             remedy = f", or replace or delete the bank (/_emulator/banks/{name})" if can_go else ""
@@ -137,14 +141,14 @@ class Homes:
         except Broken:
             return Response(503, delivery=HANG_UP)
 
-    async def _anywhere(self, name: str, request: Request, *, whole: bool = False) -> Response | Stream:
+    async def _anywhere(self, name: str, request: Request, *, about_bank: bool = False) -> Response | Stream:
         """The answer of the home of the bank; NotDelivered, Broken, StoreError."""
         loop = asyncio.get_running_loop()
         until, looks, pause = loop.time() + PATIENCE, 0, 0.0
         while True:
-            where = None if self._serves(name, whole=whole) else self.known.get(name, NOWHERE)
+            where = None if self._serves(name, about_bank=about_bank) else self.known.get(name, NOWHERE)
             if where is not None and where.home in (None, self.leases.home):
-                where = await self.locate(name, new=whole and request.method == "PUT", whole=whole)
+                where = await self.locate(name, new=about_bank and request.method == "PUT", about_bank=about_bank)
             if where is None or where.address is None:  # this process, or nobody, which any process can say
                 answered = await self.here(name, request)
                 if answered is not None:
@@ -152,20 +156,20 @@ class Homes:
                 missed = NotDelivered(f"bank {name} has no home at the moment", moved=True)
                 if self._serves(name):  # it was told by the store, and does not know its leases any more
                     await self.renew()
-                request = replace(request, unfinished=None, prepared=None)
+                request = _afresh(request)
             else:
                 try:
                     return await self._passed_on(where, name, request)
                 except NotDelivered as error:
                     missed = error
-                self.known[name] = Elsewhere(where.address, None)
+                self.known[name] = Whereabouts(where.address, None)
             looks += not missed.moved
             if looks > LOOKS or loop.time() > until:
                 raise missed
             await asyncio.sleep(pause)
             pause = min(2 * pause + SHORTEST, PAUSE)
 
-    async def _passed_on(self, where: Elsewhere, name: str, request: Request) -> Response | Stream:
+    async def _passed_on(self, where: Whereabouts, name: str, request: Request) -> Response | Stream:
         """The answer of another process; NotDelivered for a request that may be sent again, else Broken."""
         assert where.address is not None
         try:
@@ -179,21 +183,21 @@ class Homes:
                 raise
             raise NotDelivered(str(error), moved=True) from error
 
-    def _serves(self, name: str, *, whole: bool = False) -> bool:
-        """Whether this process is the home, and may say so; `whole`: also of a bank without anything to load."""
+    def _serves(self, name: str, *, about_bank: bool = False) -> bool:
+        """Whether this process is the home, and may say so; `about_bank`: also of a bank without anything to load."""
         documents = self.registry.documents(name)
         if documents is not None:
             return documents.log.owned
         lease = self.leases.held.get(name)
-        return whole and lease is not None and lease.valid and lease.empty
+        return about_bank and lease is not None and lease.valid and lease.empty
 
     async def here(self, name: str, request: Request) -> Response | Stream | None:
         """The answer of this process; None if it is not the home of the bank, or has lost it while it answered."""
         if self._ending:
             return None
-        refused, whole = None, bank_of(request)[1]
-        if whole:
-            self._whole.append(name)
+        refused, about_bank = None, bank_of(request)[1]
+        if about_bank:
+            self._about_bank.append(name)
         try:
             if _is_about_all(request):
                 try:
@@ -203,10 +207,10 @@ class Homes:
             answer = refused or await self._local(request)
         finally:
             documents, lease = self.registry.documents(name), self.leases.held.get(name)
-            if whole:
-                self._whole.remove(name)
-                if name not in self._whole and documents is None and lease is not None and lease.empty:  # and stays so
-                    self.commits.spawn(self._give_back([name]))
+            if about_bank:
+                self._about_bank.remove(name)
+                if name not in self._about_bank and documents is None and lease is not None and lease.empty:
+                    self.commits.spawn(self._give_back([name]))  # there is no bank, and none will be made
         if isinstance(answer, Stream):
             return answer if documents is None or documents.log.owned else None
         return None if answer.delivery is ELSEWHERE else answer
@@ -221,7 +225,7 @@ class Homes:
         if taking is not None and taking.locked():
             async with taking:
                 pass
-        return await self.here(name, request) if self._serves(name, whole=True) else None
+        return await self.here(name, request) if self._serves(name, about_bank=True) else None
 
     async def _ready(self, request: Request) -> Response | Stream:
         """Whether this process and the store can be used, and the banks that it is the home of."""
@@ -248,11 +252,11 @@ class Homes:
 
     # Taking banks
 
-    async def locate(self, name: str, *, new: bool = False, whole: bool = False) -> Elsewhere | None:
+    async def locate(self, name: str, *, new: bool = False, about_bank: bool = False) -> Whereabouts | None:
         """Where the home of a bank is; None if that is this process by now.
 
-        Without an address: nobody, as the bank does not exist. `new`: it may be created; `whole`: its content is not
-        needed, and may be damaged. StoreUnreachable, StoredDataDamaged.
+        Without an address: nobody, as the bank does not exist. `new`: it may be created; `about_bank`: its content is
+        not needed, and may be damaged. StoreUnreachable, StoredDataDamaged.
 
         Whoever waits while another request looks shares what that has found, but for a bank that does not exist: it may
         have been created since. Over a slow line, or where the server says nothing, they would take turns.
@@ -262,7 +266,7 @@ class Homes:
         async with search:
             if self._ending:
                 raise StoreUnwritable("this process is ending")
-            if self._serves(name, whole=whole):
+            if self._serves(name, about_bank=about_bank):
                 return None
             if waited and search.failed is not None:
                 raise search.failed
@@ -271,12 +275,12 @@ class Homes:
                 return latest
             search.failed = None
             try:
-                return await self._located(name, new=new, whole=whole)
+                return await self._located(name, new=new, about_bank=about_bank)
             except StoreUnreachable as error:
                 search.failed = error
                 raise
 
-    async def _located(self, name: str, *, new: bool, whole: bool) -> Elsewhere | None:
+    async def _located(self, name: str, *, new: bool, about_bank: bool) -> Whereabouts | None:
         held = self.leases.held.get(name)
         if held is not None and held.valid and held.damage is not None:
             raise held.damage  # it is being replaced here, and another lease would end that
@@ -286,7 +290,7 @@ class Homes:
                 return None
             self.drop(name)
         lease = await self.leases.take(name, new=new)
-        if isinstance(lease, Elsewhere):
+        if isinstance(lease, Whereabouts):
             if lease.home == self.leases.home:  # it is being created here, and does not exist yet
                 return NOWHERE
             self.known[name] = lease
@@ -298,14 +302,14 @@ class Homes:
         try:
             await self._load(lease)
         except BaseException as error:
-            if not (whole and isinstance(error, StoredDataDamaged)):
+            if not (about_bank and isinstance(error, StoredDataDamaged)):
                 self.commits.spawn(self._give_back([name]))
                 raise
             lease.damage = error
-            self.known[name] = Elsewhere(self.leases.address, self.leases.home)
+            self.known[name] = self.leases.here
         return None
 
-    async def locate_living(self, name: str) -> Elsewhere | None:
+    async def locate_living(self, name: str) -> Whereabouts | None:
         """`locate` for a start: of a process that was killed, its lease is waited for.
 
         So is that of one that had the address of this process, which it has now.
@@ -329,11 +333,11 @@ class Homes:
         if left := await abandoned(self.server, name, content):
             self.commits.spawn(self.server.rows(SWEEP, name, left))
         documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
-        memory = await self.leases.memory(lease)  # at last, as it is forgotten with that
+        memory = await self.leases.memory(lease)  # last: reading it deletes it, so nothing may fail after that
         if self.leases.held.get(name) is not lease or not lease.valid:
             raise StoreLost(f"bank {name} took too long to load")
         service = self.registry.open(name, documents)
-        self.known[name] = Elsewhere(self.leases.address, self.leases.home)
+        self.known[name] = self.leases.here
         if memory is not None:
             remember(service, memory)
 
@@ -453,8 +457,8 @@ class Homes:
         async with self._looking:
             self._next_look = None
             rows = await self.server.rows(_LOOK, self.authority.version)
-            present = {name: Elsewhere(*where) for kind, name, _, _, *where in rows if kind is None}
-            here = Elsewhere(self.leases.address, self.leases.home)  # also of a bank whose creation is being stored
+            present = {name: Whereabouts(*where) for kind, name, _, _, *where in rows if kind is None}
+            here = self.leases.here  # also of a bank whose creation is being stored
             present |= {name: here for name in self.leases.held if self._serves(name)}
             before, self.known = self.known, present
             issued = self.authority.learn([row[:4] for row in rows if row[0] is not None])
@@ -491,6 +495,11 @@ class Homes:
             names = [name for name in self.leases.held if self.registry.documents(name) is not None]
             for at in range(0, len(names), GIVEN_BACK):
                 await self._give_back(names[at : at + GIVEN_BACK])
+
+
+def _afresh(request: Request) -> Request:
+    """The request as another process gets it: without what this one has begun for it."""
+    return replace(request, unfinished=None, prepared=None)
 
 
 def _may_be_repeated(request: Request) -> bool:

@@ -1114,7 +1114,7 @@ async def test_who_asks_for_a_damaged_bank_that_is_being_replaced_does_not_distu
     one: Process, two: Process, bank: str
 ) -> None:
     await damage(one, bank)
-    assert await one.homes.locate(bank, new=True, whole=True) is None  # as `PUT` does at first
+    assert await one.homes.locate(bank, new=True, about_bank=True) is None  # as `PUT` does at first
     lease = one.leases.held[bank]
     for each in (one, two):
         await each.control("GET", "clock", bank=bank, status=503)
@@ -1647,7 +1647,7 @@ async def test_any_address_that_leads_here_can_be_told_to_the_others(
         await three.control("PUT", "banks/around", {"fixtures": "empty"}, status=201)
         answer = await two.control("GET", "clock", bank="around", status=503)
         assert f"the process at {three.leases.address} cannot be reached" in str(answer)
-        own = {**two.homes.known, "around": leases.Elsewhere(f"127.0.0.1:{port}", three.leases.home)}
+        own = {**two.homes.known, "around": leases.Whereabouts(f"127.0.0.1:{port}", three.leases.home)}
         two.homes.known = own  # as if the machine passed it on
         await two.control("GET", "clock", bank="around")
         await three.control("DELETE", "banks/around", status=204)

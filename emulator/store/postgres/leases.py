@@ -130,11 +130,8 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Another process is the home of the bank, by its id and address; None: nobody.
-
-    Without an address the bank does not exist.
-    """
+class Whereabouts:
+    """Where the home of a bank is, by its address and id; None: nobody. Without an address the bank does not exist."""
 
     address: str | None
     home: str | None
@@ -147,10 +144,11 @@ class Leases:
         self._server = server
         self.home = home
         self.address = address
+        self.here = Whereabouts(address, home)
         self.held: dict[str, Lease] = {}
         self._asking: dict[tuple[str, str], asyncio.Task[list[Any]]] = {}  # is_home
 
-    async def take(self, name: str, *, new: bool = False) -> Lease | Elsewhere:
+    async def take(self, name: str, *, new: bool = False) -> Lease | Whereabouts:
         """Become the home of a bank that has none; `new`: also of one that does not exist, to create it."""
         began = elapsed()
         if new:
@@ -162,9 +160,9 @@ class Leases:
                 return lease
             exists = as_taken[1] > 0
             if address is not None or not (exists or new):
-                return Elsewhere(address, home)
+                return Whereabouts(address, home)
             # another process has taken it just now: the statement has seen the row as it was before
-        return Elsewhere(None, None)
+        return Whereabouts(None, None)
 
     async def renew(self) -> list[str]:
         """Renew all leases; the banks that are lost."""
