@@ -247,10 +247,13 @@ class SimulatedCustomer:
         for sca in self._bank("GET", "/sca?limit=100")["sca"] if opened else ():
             if sca["status"] == "started" and sca["id"] in opened:
                 self._authenticate(sca)
-        latest = max((int(entry["id"]) for entry in self._bank("GET", "/requests?limit=1")["requests"]), default=0)
-        while self._newest < latest:
-            self._newest += 1
-            self._after(partial(self._facts, self._newest))
+        entries = self._bank("GET", "/requests?limit=1")["requests"]
+        if entries and int(entries[0]["id"]) > self._newest:  # mostly there is nothing new
+            entries = self._bank("GET", "/requests?limit=200")["requests"]
+        for entry in sorted(entries, key=lambda one: int(one["id"])):
+            if int(entry["id"]) > self._newest:
+                self._newest = int(entry["id"])
+                self._after(partial(self._facts, entry["id"]))
 
     def _authenticate(self, sca: Mapping[str, Any]) -> None:
         arm, identity = self._check.arm, sca["id"]
@@ -280,7 +283,7 @@ class SimulatedCustomer:
     def _report(self, observation: Mapping[str, Any]) -> None:
         self._bank("POST", "/conformance/observations", {"tpp": self._tpp_id, **observation})
 
-    def _facts(self, identity: int, names: Iterable[str]) -> dict[str, Any]:
+    def _facts(self, identity: str, names: Iterable[str]) -> dict[str, Any]:
         shown = self._bank("GET", f"/conformance/facts/{identity}?names={quote(','.join(names))}")
         return dict(shown["facts"])
 

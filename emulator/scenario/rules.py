@@ -187,7 +187,7 @@ class RuleSet:
         rules: list[_ActiveRule] = []
         self._taken = None
         for place, entry in enumerate(stored["rules"] if stored is not None else ()):
-            serial = entry["serial"]
+            serial = entry.get("serial") or f"{place} {entry}"  # earlier versions wrote no serial
             active = self._known.get(serial) or self._read(place, entry, serial)
             if active is not None:
                 self._known[serial] = active

@@ -17,7 +17,7 @@ from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import PreparedFixture
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import KINDS, META
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings
@@ -153,3 +153,15 @@ def test_a_repaired_bank_is_found_without_a_restart(application: BankApplication
     assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 503
     repair(snapshot.parent, KINDS)
     assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 200
+
+
+def test_a_bank_that_lost_in_a_repair_what_it_was_made_with_is_reset_to_the_known_state(
+    tmp_path: Path, authority: CertificateAuthority
+) -> None:
+    settings = ServeSettings(state=tmp_path)
+    before = assemble(settings, authority=authority)
+    before.default.bank.documents.delete(META, "bank")
+    before.close()
+    application = assemble(settings, authority=authority)
+    assert asked(application, "POST", "/_emulator/reset") == (200, {"fixtures": "known-state", "scenario": None})
+    application.close()

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from emulator.api.messages import Request
 from emulator.conformance.check import Check, ready
 from tests.conformance.mutants import MORE_MUTANTS, MUTANTS
-from tests.conformance.plan import Plan
+from tests.conformance.plan import HOST, Plan
 from tests.conformance.shop import Shop
 
 CHECKS = {check.check: check for check in ready()}
@@ -64,3 +65,13 @@ def test_a_tpp_that_is_good_twice_and_bad_the_third_time_fails_that_check_too(na
 
 def test_every_check_has_a_bad_tpp() -> None:
     assert set(CHECKS) == set(MUTANTS)
+
+
+def test_the_log_of_a_bank_that_was_replaced_begins_at_any_number() -> None:
+    """The bank of a check that was killed is replaced by the next run, and its numbering goes on."""
+    name = "stops-on-a-revoked-consent"
+    plan = Plan(CHECKS[name])
+    for _ in range(3):
+        plan.application.handle(Request("GET", "/v1/accounts", (HOST,)))
+    plan.control("DELETE", "/requests")
+    assert plan.judge()[name]["verdict"] == "pass"
