@@ -51,7 +51,7 @@ from emulator.api import query as queries
 from emulator.api.header_matrix import SANDBOX
 from emulator.api.headers import Headers, check_headers, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Request, Response, values_of
 from emulator.api.notification_headers import malformed
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.outcomes import Outcomes
@@ -210,6 +210,8 @@ class BankService:
         finally:
             bank.clock.release()
         finish(response, headers, partial(_own_id, exchange))
+        if exchange.rules:
+            _prefer_scripted(response)
         if sign is not None:
             sign(response)
         if exchange.call is not None:
@@ -443,16 +445,22 @@ def _own_id(exchange: Exchange) -> str:
     return fixed_id(f"request {exchange.id} at {exchange.at}")
 
 
+def _prefer_scripted(response: Response) -> None:
+    """Remove a header of the bank's own that the answer also has from a rule."""
+    for own in _NOT_TO_BE_CACHED:
+        if len(values_of(response.headers, own[0].lower())) > 1:
+            response.headers.remove(own)
+
+
 def finish(response: Response, headers: Headers, own_id: Callable[[], str] = random_uuid) -> None:
-    """Add the headers that every answer of the TPP interface has; a scripted one is in place of the bank's."""
+    """Add the headers that every answer of the TPP interface has."""
     request_id = headers.get("x-request-id")
     if not (request_id and request_id.isascii() and request_id.isprintable()):
         request_id = own_id()
-    scripted = {name.lower() for name, _ in response.headers}
     response.headers += (
         ("X-Request-ID", request_id),
         ("Content-Language", content_language(headers)),
-        *(header for header in _NOT_TO_BE_CACHED if header[0].lower() not in scripted),
+        *_NOT_TO_BE_CACHED,
     )
 
 
