@@ -123,12 +123,12 @@ def bank_url(given: str | None, option: str = "--url") -> str:
     return url
 
 
-def stdin(most: int = -1) -> bytes:
-    """The first `most` bytes of stdin; raises Failed when it is closed or cannot be read."""
+def stdin() -> bytes:
+    """What stdin has; raises Failed when it is closed or cannot be read."""
     if sys.stdin is None:
         raise Failed("stdin is closed: there is nothing to read")
     try:
-        return sys.stdin.buffer.read(most)
+        return sys.stdin.buffer.read()
     except OSError as error:
         raise Failed(f"stdin: {error.strerror}") from error
 

@@ -25,7 +25,6 @@ assumed is printed too. With --request the verdict of the bank is printed.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """
-LARGEST = 64 * 1024 * 1024  # bytes
 
 
 @click.group(cls=OrderedGroup, epilog="Example: bank-emulator requests tail")
@@ -190,23 +189,16 @@ def _checked(file: str, body: str | None, profile: str | None) -> Explanation:
 
 def _bytes(file: str) -> bytes:
     try:
-        with Path(file).open("rb") as opened:
-            return _limited(file, opened.read(LARGEST + 1))
+        return Path(file).read_bytes()
     except OSError as error:
         raise Failed(f"{file}: {error.strerror}") from error
 
 
 def _read(file: str) -> str:
-    content = _limited("stdin", stdin(LARGEST + 1)) if file == "-" else _bytes(file)
+    content = stdin() if file == "-" else _bytes(file)
     if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # as PowerShell writes redirected output
         return content.decode("utf-16", "replace")
     return content.decode("utf-8", "surrogateescape")
-
-
-def _limited(name: str, content: bytes) -> bytes:
-    if len(content) > LARGEST:
-        raise Failed(f"{name} is longer than {LARGEST // 1024 // 1024} MiB")
-    return content
 
 
 COMMANDS = {"requests": requests, "events": events, "explain": explain}

@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timedelta
-from time import monotonic
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -47,8 +46,7 @@ class Sessions:
     """Logins to the console: each ends at logout and after 12 hours of real time.
 
     A cookie has the form `ID.STARTED.MAC`, so that logins need not be stored. Logouts are, in memory and with the
-    documents of the default bank, or where processes share them. `clock` may be set back: time then continues as
-    `seconds` count it.
+    documents of the default bank, or where processes share them.
     """
 
     def __init__(
@@ -56,20 +54,17 @@ class Sessions:
         guard: Guard,
         token: str,
         clock: Callable[[], datetime],
-        seconds: Callable[[], float] = monotonic,
         shared: Logouts | None = None,
     ) -> None:
         self._shared = shared
         self._guard = guard
         self._purpose = f"console session {token}"
         self._clock = clock
-        self._seconds = seconds
-        self._latest = (clock(), seconds())
         self._ended: dict[str, int] = {} if shared is None else shared.ended
 
     def start(self) -> str:
         """Start a login; returns the value of its cookie."""
-        signed = f"{secrets.token_urlsafe(12)}.{int(self._now().timestamp())}"
+        signed = f"{secrets.token_urlsafe(12)}.{int(self._clock().timestamp())}"
         return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
 
     def is_live(self, cookie_value: str, documents: Documents | None) -> bool:
@@ -89,15 +84,7 @@ class Sessions:
 
     def _oldest(self) -> float:
         """Logins that started at this time or before have ended."""
-        return (self._now() - LIFETIME).timestamp()
-
-    def _now(self) -> datetime:
-        """The time of the clock, or a later one if it was set back: an ended login must not become valid again."""
-        latest, counted = self._latest
-        seconds = self._seconds()
-        now = max(self._clock(), latest + timedelta(seconds=seconds - counted))
-        self._latest = (now, seconds)
-        return now
+        return (self._clock() - LIFETIME).timestamp()
 
     def _all_ended(self, documents: Documents | None) -> dict[str, int]:
         stored = None if documents is None else CONSOLE.read(documents)
