@@ -44,17 +44,28 @@ def control_token() -> str | None:
 
 def send(url: str, request: Callable[[Running], ReceivedAnswer], *, timeout: float) -> ReceivedAnswer:
     """The answer of the bank at `url` to `request`; raises Failed when none comes within `timeout` seconds."""
-    from emulator.scenario.transport import Running, TransportFailed
+    from emulator.scenario.transport import Running
 
-    try:
+    with _reaching(url):
         answer = request(Running(url, token=control_token(), ca=trusted_ca(), timeout=timeout))
-    except TransportFailed as failed:
-        raise Failed(str(failed)) from failed
-    except OSError as error:
-        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
     if answer.lost:
         raise Failed(f"{url} closed the connection without an answer")
     return answer
+
+
+@contextmanager
+def _reaching(url: str) -> Iterator[None]:
+    """The block in which the bank at `url` is spoken to; raises Failed if it does not answer."""
+    from http.client import HTTPException
+
+    from emulator.scenario.transport import TransportFailed
+
+    try:
+        yield
+    except TransportFailed as failed:
+        raise Failed(str(failed)) from failed
+    except (OSError, HTTPException) as error:
+        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
@@ -214,37 +225,28 @@ def _cell(value: Any) -> str:
 
 def events(url: str) -> Iterator[dict[str, Any]]:
     """The events of a bank from now on, until it stops; raises Failed."""
-    from http.client import HTTPException
+    from emulator.scenario.transport import EVENTS, ReceivedAnswer, connection_to
 
-    from emulator.scenario.transport import EVENTS, ReceivedAnswer, TransportFailed, connection_to
-
-    try:
-        connection = connection_to(url, ca=trusted_ca())
-    except TransportFailed as failed:
-        raise Failed(str(failed)) from failed
     headers = {"Authorization": f"Bearer {control_token()}"} if control_token() else {}
-    try:
+    with _reaching(url):
+        connection = connection_to(url, ca=trusted_ca())
         connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
         if not (answer.getheader("Content-Type") or "").startswith(EVENTS):
             _content(url, ReceivedAnswer(answer.status, body=answer.read()))
             raise _not_a_bank(url)
-    except (OSError, HTTPException) as error:
-        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
 
     def stream() -> Iterator[dict[str, Any]]:
-        with closing(connection):
-            try:
-                while line := answer.readline():
-                    if line.startswith(b"data: "):
+        with closing(connection), _reaching(url):
+            while line := answer.readline():
+                if line.startswith(b"data: "):
+                    try:
                         event = json_value(line[6:])
-                        if not isinstance(event, dict):
-                            raise _not_a_bank(url)
-                        yield _Answer(url, event)
-            except ValueError:
-                raise _not_a_bank(url) from None
-            except (OSError, HTTPException) as error:
-                raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
+                    except ValueError:
+                        raise _not_a_bank(url) from None
+                    if not isinstance(event, dict):
+                        raise _not_a_bank(url)
+                    yield _Answer(url, event)
 
     return stream()
 

@@ -13,16 +13,17 @@ import click
 
 from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
-from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.failure import CheckFailed, Failed, needs_extra
 from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
 if TYPE_CHECKING:
     from emulator.conformance.explore.clients import Process
+    from emulator.conformance.explore.schedule import Task
     from emulator.conformance.explore.search import Breakage, SearchProgress
 
 PAGE = "find-the-fault"
-TASKS = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
+TASKS: tuple[Task, ...] = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
 MOST_RUNS = 1_000_000
 
 
@@ -64,7 +65,7 @@ def explore(
     minutes: float | None,
     seed: int,
     jobs: int,
-    tasks: tuple[str, ...],
+    tasks: tuple[Task, ...],
     restarts: bool,
     save: str | None,
     as_scenario: bool,
@@ -84,7 +85,8 @@ def explore(
     if restarts and shell is None:
         raise click.UsageError("--restarts needs --command")
     client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
-    search = _imported()
+    with needs_extra("explore", "conformance explore", page=PAGE):
+        from emulator.conformance.explore import search
     from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore import report
     from emulator.conformance.program import RunFailed
@@ -181,18 +183,6 @@ def replay(
         raise stopped
     if red:
         raise CheckFailed(f"failed: {', '.join(red)}", page=PAGE)
-
-
-def _imported() -> Any:
-    """The search, which needs hypothesis."""
-    try:
-        from emulator.conformance.explore import search
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "hypothesis":
-            raise
-        needed = "pip install 'bank-emulator[explore]'"
-        raise Failed(f"conformance explore requires an extra: {needed}", page=PAGE) from error
-    return search
 
 
 def _client(

@@ -27,7 +27,7 @@ import click
 from click.exceptions import Exit
 
 from emulator.cli import logs
-from emulator.cli.failure import Damaged, Failed
+from emulator.cli.failure import Damaged, Failed, needs_extra
 from emulator.cli.options import complete_fixture, complete_scenario
 from emulator.settings import EMBEDDED, FLAGS, PREFIX, ConfigurationError, Flag, ServeSettings, read, schema_of
 from emulator.signals import ending_signals
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from emulator.web.application import Application
 
 logger = logging.getLogger(__name__)
-
-EXTRA_NEEDED = "a shared store requires an extra: pip install 'bank-emulator[postgresql]'"
 
 EPILOG = """\b
 The variable in brackets sets a flag too; a flag on the line takes precedence.
@@ -122,11 +120,9 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
     if settings.store != EMBEDDED:
         yield settings
         return
-    try:
+    with needs_extra("postgresql", "--store: a shared store"):
         from emulator.store.postgres.connection import StoreUnusable
         from emulator.store.postgres.embedded import server
-    except ImportError as error:
-        raise Failed(f"--store: {EXTRA_NEEDED}") from error
     ends: list[int] = []
     with ExitStack() as running:
 

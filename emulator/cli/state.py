@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +16,7 @@ from emulator.cli.bank import show
 from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
-from emulator.signals import ending_signals
+from emulator.signals import end_as_interrupted
 
 if TYPE_CHECKING:
     from emulator.assemble.copying import Place
@@ -221,9 +219,7 @@ def _address(text: str, state: Path) -> Iterator[str]:
         return
     from emulator.store.postgres.embedded import server
 
-    if current_thread() is main_thread():  # others cannot set it
-        for number in ending_signals():
-            signal.signal(number, signal.default_int_handler)
+    end_as_interrupted()
     with server(state / "postgresql") as url:
         yield url
 
