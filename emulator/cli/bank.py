@@ -77,8 +77,8 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
 
 
 @contextmanager
-def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iterator[None]:
-    """Show the progress that events of this kind report, on one line of a terminal (stderr), within this context."""
+def progress(url: str, kind: str) -> Iterator[None]:
+    """Show the progress that events of this kind report, on one line of a terminal (stderr), as `advancing, 40 %`."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -95,7 +95,7 @@ def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iter
                 if over.is_set():
                     return
                 if event["type"] == kind and "done" in event:
-                    line = text(event)
+                    line = f"{event['status']}, {100 * event['done'] // max(event['of'], 1)} %"
                     click.echo(f"\r{line.ljust(shown)}", nl=False, err=True)
                     shown = len(line)
 
@@ -289,7 +289,7 @@ class ControlCommand:
                 path, content = f"{path}?{urlencode(content)}", None
             except UnicodeEncodeError:
                 raise click.UsageError("a value is not UTF-8") from None
-        with progress(bank_url(url), self.progress, percent) if self.progress else nullcontext():
+        with progress(bank_url(url), self.progress) if self.progress else nullcontext():
             answer = ask(bank_url(url), method, path, None if content == {} else content)
         show(in_path if answer is None else self.view(answer), output, self.text)
         if failure := self.failure(answer):
@@ -306,11 +306,6 @@ class ControlCommand:
         params = [*in_path, *self.params]
         example = " ".join(["Example: bank-emulator", *words, self.example]).rstrip()
         return click.command(words[-1], params=params, help=self.about, epilog=example)(run)
-
-
-def percent(event: Mapping[str, Any]) -> str:
-    """How far long work is, as `advancing, 40 %`."""
-    return f"{event['status']}, {100 * event['done'] // max(event['of'], 1)} %"
 
 
 def members(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from emulator.cli.bank import (
     control_token,
     echo_notes,
     json_value,
-    percent,
     progress,
     rows,
     show,
@@ -213,11 +212,11 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
     scenario = _loaded(source, _typed(source, values))
     body = dict(scenario.source)
     try:
-        with progress(bank_url(url), "scenario", percent):
+        with progress(bank_url(url), "scenario"):
             lost = ask(bank_url(url), "POST", "scenario/preview", body)["lost"]
         if lost and not yes:
             _confirm(scenario.name, lost)
-        with progress(bank_url(url), "scenario", percent):
+        with progress(bank_url(url), "scenario"):
             answer = ask(bank_url(url), "POST", "scenario", body)
     except Refused as refused:
         raise _failed(scenario.origin.refused_by(refused.messages)) from refused
