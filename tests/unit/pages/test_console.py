@@ -517,6 +517,17 @@ def test_a_scenario_is_applied_with_parameters_of_ones_own(emulator: Living, bro
         assert "Somebody*" in browser.get("/_emulator/rules").source
 
 
+def test_a_parameter_that_is_a_number_is_taken_as_the_page_has_it_and_as_it_was_typed(browser: Visitor) -> None:
+    name = "amended-when-booked"
+    for changes, percent in (({}, 10), ({"set-percent": "15"}, 15)):
+        page = press(browser, browser.get(f"/console/scenarios/{name}"), "/scenarios", name=name, **changes)
+        assert "is applied" in page.text
+        assert json.loads(browser.get("/_emulator/settings").source)["feed"][0]["percent"] == percent
+    page = browser.get(f"/console/scenarios/{name}")
+    page = press(browser, page, "/scenarios", name=name, **{"set-percent": "many"})
+    assert "Expected a whole number, found the text 'many'" in page.text
+
+
 def test_what_can_only_be_played_has_no_button_to_apply_it(browser: Visitor) -> None:
     ready = json.loads(browser.get("/_emulator/scenarios").source)["scenarios"]
     for name in [one["name"] for one in ready if one["play"] == "only"]:
