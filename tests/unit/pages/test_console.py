@@ -769,6 +769,8 @@ def test_refused_settings_stay_as_they_were_typed_with_the_wrong_ones_marked(
         assert f'value="{value}"' in field[0]
         assert ('aria-invalid="true" aria-describedby="problem"' in field[0]) == marked
     assert 'id="problem"' in wrong.source
+    for text in ("[" * 5000, "9" * 5000, "NaN", "polls: 9999999999999999999", "\x00"):
+        assert press(browser, page, "/settings", feed=text, date_skew=text, progression=text).status == 400
     press(browser, wrong, "/settings", straks_limit="1.50", progression="time")
     settings = emulator.service.bank.settings
     assert (settings.straks_limit, settings.date_skew) == ("1.50", 70)
