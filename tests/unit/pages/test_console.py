@@ -21,7 +21,19 @@ from emulator.bank import notifications
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.booking import settlement
 from emulator.bank.fixtures.strict_yaml import Parsed
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
+from emulator.bank.kinds import (
+    ACCOUNT,
+    AGREEMENT,
+    BASKET,
+    CARD,
+    CARD_TRANSACTION,
+    CONSENT,
+    CUSTOMER,
+    PAYMENT,
+    PERSON,
+    SCA,
+    SESSION,
+)
 from emulator.bank.notification_targets import Host
 from emulator.bank.notifications import DeliveryResult
 from emulator.packaged import folder
@@ -200,6 +212,11 @@ def test_where_the_feed_drifts_an_account_and_a_card_show_what_tpps_see(emulator
     assert all("Under behandling" in browser.get(page).text for page in pages)
     emulator.service.bank.change_settings({"feed": [{"effect": "late", "days": 60}]})
     assert "Nothing before" in browser.get(pages[0]).text
+    with documents.transaction():
+        for entry in documents.find(CARD_TRANSACTION, cardId=card["id"]):
+            entry.pop("transactionDetails")
+            documents.put(CARD_TRANSACTION, entry)
+    assert browser.get(pages[1]).status == 200
     emulator.service.bank.change_settings({"feed": [{"effect": "late", "chance": 0}]})
     assert "at this moment it shows what is stored" in browser.get(pages[0]).text
 
