@@ -16,7 +16,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.exceptions import Exit
 
 from emulator.cli import logs
 from emulator.cli.failure import Damaged, Failed, needs_extra
@@ -115,7 +114,7 @@ def serve(settings: ServeSettings) -> None:
 def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
     """The settings with the address of the store; an embedded server runs for as long as this context.
 
-    Also where a signal ends the start: until the web server has handlers of its own, these end both.
+    Also where a signal ends the start: until the web server has handlers of its own, it ends the context.
     """
     if settings.store != EMBEDDED:
         yield settings
@@ -123,26 +122,13 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
     with needs_extra("postgresql", "--store: a shared store"):
         from emulator.store.postgres.connection import StoreUnusable
         from emulator.store.postgres.embedded import server
-    ends: list[int] = []
-    with ExitStack() as running:
-
-        def end(*_: object) -> None:
-            running.close()
-            os._exit(0)
-
-        for number in ending_signals():
-            signal.signal(number, lambda number, _: ends.append(number))
-        try:
-            url = running.enter_context(server(settings.state / "postgresql"))
-        except StoreUnusable as error:
-            if ends:  # Ctrl+C ends what makes it, too
-                raise Exit(0) from error
-            raise Failed(f"--store: {error}") from error
-        for number in ending_signals():
-            signal.signal(number, end)
-        if ends:
-            end()
-        yield replace(settings, store=url)
+    for number in ending_signals():
+        signal.signal(number, lambda *_: sys.exit(0))
+    try:
+        with server(settings.state / "postgresql") as url:
+            yield replace(settings, store=url)
+    except StoreUnusable as error:
+        raise Failed(f"--store: {error}") from error
 
 
 @contextmanager
