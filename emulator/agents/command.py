@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from emulator.cli.bank import control_token, hint
-from emulator.cli.failure import Failed, needs_extra
+from emulator.cli.failure import Failed, needs_extra, working_with
 from emulator.cli.options import data_option, state_option, url_option
 from emulator.signals import ending_signals
 
@@ -56,7 +56,7 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
                 signal.signal(number, lambda *_: _end(desk))
             server.run("stdio")
             return
-        try:
+        with working_with(f"--http {http}", page=PAGE):
             serve_http(
                 server,
                 host,
@@ -65,8 +65,6 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
                 listening=lambda address: ready([address]),
                 ending=desk.stop,
             )
-        except OSError as error:
-            raise Failed(f"--http {http}: {error.strerror or error}", page=PAGE) from error
 
 
 def _address(http: str | None) -> tuple[str, int]:

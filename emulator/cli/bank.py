@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import click
 
-from emulator.cli.failure import CheckFailed, Failed, Refused
+from emulator.cli.failure import CheckFailed, Failed, Refused, working_with
 from emulator.cli.options import Command, bank_url, check_name, output_option, trusted_ca, url_option
 from emulator.settings import variable
 from emulator.terminal import json_text, one_line
@@ -201,10 +201,8 @@ def writable_file(context: click.Context, option: click.Parameter, file: str | N
 
 def write_file(option: str, file: str, text: str) -> None:
     """Write the file that `option` names; raises Failed."""
-    try:
+    with working_with(f"{option} {file}"):
         Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"{option} {file}: {error.strerror or error}") from error
 
 
 def hint(text: str) -> None:

@@ -13,7 +13,7 @@ import click
 
 from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
-from emulator.cli.failure import CheckFailed, Failed, needs_extra
+from emulator.cli.failure import CheckFailed, Failed, needs_extra, working_with
 from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
@@ -196,10 +196,8 @@ def _client(
 
 def _folder(name: str) -> Path:
     folder = Path(name)
-    try:
+    with working_with(f"--save {name}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Failed(f"--save {name}: {error.strerror or error}") from None
     return folder
 
 

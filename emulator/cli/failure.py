@@ -44,6 +44,15 @@ class Damaged(Failed):
 
 
 @contextmanager
+def working_with(what: str, *, page: str = "") -> Iterator[None]:
+    """The block that works with a file, a folder or an address; raises Failed, which names it, for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise Failed(f"{what}: {error.strerror or error}", page=page) from error
+
+
+@contextmanager
 def needs_extra(name: str, what: str, *, page: str = "") -> Iterator[None]:
     """The block that imports what an extra of the package brings; raises Failed if it is not installed."""
     try:

@@ -11,7 +11,7 @@ import click
 
 from emulator.cli.bank import ControlCommand, ask, bank_options, json_body, logged, show
 from emulator.cli.bank import events as stream
-from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.failure import CheckFailed, Failed, working_with
 from emulator.cli.options import OrderedGroup, bank_url, check_name, output_option, stdin, url_option
 from emulator.terminal import json_text, one_line, printable
 
@@ -188,10 +188,8 @@ def _checked(file: str, body: str | None, profile: str | None) -> Explanation:
 
 
 def _bytes(file: str) -> bytes:
-    try:
+    with working_with(file):
         return Path(file).read_bytes()
-    except OSError as error:
-        raise Failed(f"{file}: {error.strerror}") from error
 
 
 def _read(file: str) -> str:

@@ -14,7 +14,7 @@ import click
 
 from emulator.cli.bank import show
 from emulator.cli.failure import Damaged, Failed
-from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
+from emulator.cli.options import Command, OrderedGroup, authority_in, output_option, state_directory, state_option
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
 from emulator.signals import end_as_interrupted
 
@@ -124,17 +124,9 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
 
 def _check_authority(root: Path) -> None:
     """Read the CA and the TPPs of a state directory; a start makes a CA where there is none, so that is no damage."""
-    from emulator.bank.clock import real_now
-    from emulator.ca import AuthorityDamaged, CertificateAuthority
-
-    if not (root / "ca.pem").exists():
-        return
-    try:
-        CertificateAuthority(root, clock=real_now).check()
-    except AuthorityDamaged as error:
-        raise Damaged(str(error)) from error
-    except OSError as error:
-        raise Failed(f"--state {error.filename or root}: {error.strerror or error}") from error
+    if (root / "ca.pem").exists():
+        with authority_in(root) as authority:
+            authority.check()
 
 
 def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, Any]:
