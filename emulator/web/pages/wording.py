@@ -85,6 +85,9 @@ def tone(status: str) -> str:
     return _TONE_OF.get(status, "quiet")
 
 
+FILTERS = (money, account_number, day, months, oslo, moment_in, abridged, tone)  # of the templates
+
+
 # Each text in Norwegian and in English.
 TEXTS: Mapping[str, Sequence[str]] = json.loads(files(__package__).joinpath("wording.json").read_bytes())
 
