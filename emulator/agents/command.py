@@ -6,20 +6,18 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
 
 from emulator.cli.bank import control_token, hint
-from emulator.cli.failure import Failed
+from emulator.cli.failure import Failed, needs_extra, working_with
 from emulator.cli.options import data_option, state_option, url_option
 from emulator.signals import ending_signals
 
 if TYPE_CHECKING:
     from emulator.agents.desk import Desk
-    from emulator.agents.server import BankServer
 
 PAGE = "agents"
 EPILOG = """\b
@@ -42,12 +40,13 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
         raise Failed(
             f"--http {http} can be reached from other machines and requires BANK_EMULATOR_CONTROL_TOKEN", page=PAGE
         )
-    server_of, serve_stdio, serve_http = _imported()
+    with needs_extra("mcp", "mcp", page=PAGE):
+        from emulator.agents.server import BankServer, serve_http
     from emulator.agents.desk import Desk
     from emulator.cli.serve import ready
 
     with closing(Desk(context)) as desk:
-        server: BankServer = server_of(desk)
+        server = BankServer(desk)
         if http is None:
             if sys.stdin is None or sys.stdout is None:
                 raise Failed("stdin or stdout is closed: an agent speaks through both", page=PAGE)
@@ -55,9 +54,9 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
             # A thread waits for stdin, which would keep the process from ending in the usual way.
             for number in ending_signals():
                 signal.signal(number, lambda *_: _end(desk))
-            serve_stdio(server)
+            server.run("stdio")
             return
-        try:
+        with working_with(f"--http {http}", page=PAGE):
             serve_http(
                 server,
                 host,
@@ -66,8 +65,6 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
                 listening=lambda address: ready([address]),
                 ending=desk.stop,
             )
-        except OSError as error:
-            raise Failed(f"--http {http}: {error.strerror or error}", page=PAGE) from error
 
 
 def _address(http: str | None) -> tuple[str, int]:
@@ -75,16 +72,6 @@ def _address(http: str | None) -> tuple[str, int]:
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise Failed(f"--http {http}: takes PORT or HOST:PORT, with a port from 0 to 65535", page=PAGE)
     return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def _imported() -> tuple[type[BankServer], Callable[[BankServer], None], Callable[..., None]]:
-    try:
-        from emulator.agents.server import BankServer, serve_http, serve_stdio
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("emulator"):
-            raise
-        raise Failed("mcp requires an extra: pip install 'bank-emulator[mcp]'", page=PAGE) from error
-    return BankServer, serve_stdio, serve_http
 
 
 def _end(desk: Desk) -> None:

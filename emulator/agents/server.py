@@ -92,11 +92,6 @@ def _unknown(text: str, name: str, known: Collection[str], lead: str) -> str:
     return f"{text}{guess(name, known) or '.'} {lead.capitalize()}: {', '.join(known)}."
 
 
-def serve_stdio(server: BankServer) -> None:
-    """Serve the program that has started this one, until it closes stdin."""
-    server.run("stdio")
-
-
 class _WithToken:
     """Refuses requests without the control token, with which the tools act."""
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from emulator import manual
 from emulator.agents.desk import AGENT, Desk
 from emulator.bank.errors import STATUS
-from emulator.ca import TppNameRefused, tpp_name
+from emulator.ca import IssueRefused, tpp_name
 from emulator.cli.bank import control_token, logged
 from emulator.cli.conformance import chosen
 from emulator.cli.failure import Failed, Refused
@@ -86,7 +86,7 @@ class Tools:
             raise Failed("name the url of a running bank, or start: true, not both")
         try:
             tpp = tpp_name(tpp)
-        except TppNameRefused as refused:
+        except IssueRefused as refused:
             raise Failed(str(refused)) from refused
         if start:
             self._desk.start(options)

@@ -9,7 +9,6 @@ from emulator.ca.authority import (
     AuthorityDamaged,
     CertificateAuthority,
     TppExists,
-    TppNameRefused,
     tpp_name,
 )
 from emulator.ca.certificates import FLAWS, Credentials, IssueRefused
@@ -23,6 +22,5 @@ __all__ = [
     "Credentials",
     "IssueRefused",
     "TppExists",
-    "TppNameRefused",
     "tpp_name",
 ]

@@ -46,22 +46,15 @@ class TppExists(Exception):
     """A TPP with this name already exists; the argument is the name."""
 
 
-class TppNameRefused(IssueRefused):
-    """The name or the subject is not allowed; `member` says which of the two, the argument says why."""
-
-    def __init__(self, member: str) -> None:
-        super().__init__(
+def tpp_name(name: str, member: str = "name") -> str:
+    """The name of a TPP in NFC; raises IssueRefused."""
+    name = normalize("NFC", name)
+    if not TPP_NAME.fullmatch(name):
+        text = (
             "A TPP name has 1 to 63 letters, digits, blanks, dots, dashes or underscores, the first and the "
             "last a letter or digit."
         )
-        self.member = member
-
-
-def tpp_name(name: str, member: str = "name") -> str:
-    """The name of a TPP in NFC; raises TppNameRefused."""
-    name = normalize("NFC", name)
-    if not TPP_NAME.fullmatch(name):
-        raise TppNameRefused(member)
+        raise IssueRefused(text, member)
     return name
 
 
@@ -121,8 +114,7 @@ class CertificateAuthority:
         If what it is issued `within` raises, it was not issued.
 
         `subject` is the name in the certificate (default: the TPP's name); `flaw` is a name of FLAWS; with
-        `keystore_password` a `keystore.p12` is written too. Raises TppNameRefused, TppExists (unless `replace`)
-        and IssueRefused (unknown role or flaw).
+        `keystore_password` a `keystore.p12` is written too. Raises TppExists (unless `replace`) and IssueRefused.
         """
         name, subject = tpp_name(name), tpp_name(subject or name, "subject")
         if not replace and self.find(name) is not None:
@@ -178,12 +170,12 @@ class CertificateAuthority:
     def _content(self, name: str, roles: Iterable[str], organization_identifier: str | None) -> CertificateContent:
         chosen = frozenset(roles)
         if not chosen <= frozenset(ROLES):
-            raise IssueRefused(f"The roles of a TPP are {' and '.join(ROLES)}.")
+            raise IssueRefused(f"The roles of a TPP are {' and '.join(ROLES)}.", "roles")
         if organization_identifier is not None and not _IDENTIFIER.fullmatch(organization_identifier):
             text = (
                 "An organizationIdentifier has 1 to 256 characters, none of them a control character, and is not blank."
             )
-            raise IssueRefused(text)
+            raise IssueRefused(text, "organizationIdentifier")
         now = self._clock()
         return CertificateContent(
             name=name,

@@ -97,7 +97,11 @@ def private_pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> bytes:
 
 
 class IssueRefused(ValueError):
-    """The requested certificate cannot be issued; the argument is a sentence."""
+    """The requested certificate cannot be issued; `text` is a sentence, `member` the part of the request at fault."""
+
+    def __init__(self, text: str, member: str) -> None:
+        super().__init__(text)
+        self.member = member
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ def flawed(content: CertificateContent, flaw: str | None) -> CertificateContent:
     if flaw is None:
         return content
     if flaw not in _CHANGES:
-        raise IssueRefused(f"There is no flaw {flaw!r}; the flaws are {', '.join(FLAWS)}.")
+        raise IssueRefused(f"There is no flaw {flaw!r}; the flaws are {', '.join(FLAWS)}.", "flaw")
     return _CHANGES[flaw](content)
 
 

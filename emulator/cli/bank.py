@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import click
 
-from emulator.cli.failure import CheckFailed, Failed, Refused
+from emulator.cli.failure import CheckFailed, Failed, Refused, working_with
 from emulator.cli.options import Command, bank_url, check_name, output_option, trusted_ca, url_option
 from emulator.settings import variable
 from emulator.terminal import json_text, one_line
@@ -44,17 +44,28 @@ def control_token() -> str | None:
 
 def send(url: str, request: Callable[[Running], ReceivedAnswer], *, timeout: float) -> ReceivedAnswer:
     """The answer of the bank at `url` to `request`; raises Failed when none comes within `timeout` seconds."""
-    from emulator.scenario.transport import Running, TransportFailed
+    from emulator.scenario.transport import Running
 
-    try:
+    with _reaching(url):
         answer = request(Running(url, token=control_token(), ca=trusted_ca(), timeout=timeout))
-    except TransportFailed as failed:
-        raise Failed(str(failed)) from failed
-    except OSError as error:
-        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
     if answer.lost:
         raise Failed(f"{url} closed the connection without an answer")
     return answer
+
+
+@contextmanager
+def _reaching(url: str) -> Iterator[None]:
+    """The block in which the bank at `url` is spoken to; raises Failed if it does not answer."""
+    from http.client import HTTPException
+
+    from emulator.scenario.transport import TransportFailed
+
+    try:
+        yield
+    except TransportFailed as failed:
+        raise Failed(str(failed)) from failed
+    except (OSError, HTTPException) as error:
+        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
@@ -66,8 +77,8 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
 
 
 @contextmanager
-def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iterator[None]:
-    """Show the progress that events of this kind report, on one line of a terminal (stderr), within this context."""
+def progress(url: str, kind: str) -> Iterator[None]:
+    """Show the progress that events of this kind report, on one line of a terminal (stderr), as `advancing, 40 %`."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -84,7 +95,7 @@ def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iter
                 if over.is_set():
                     return
                 if event["type"] == kind and "done" in event:
-                    line = text(event)
+                    line = f"{event['status']}, {100 * event['done'] // max(event['of'], 1)} %"
                     click.echo(f"\r{line.ljust(shown)}", nl=False, err=True)
                     shown = len(line)
 
@@ -190,10 +201,8 @@ def writable_file(context: click.Context, option: click.Parameter, file: str | N
 
 def write_file(option: str, file: str, text: str) -> None:
     """Write the file that `option` names; raises Failed."""
-    try:
+    with working_with(f"{option} {file}"):
         Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"{option} {file}: {error.strerror or error}") from error
 
 
 def hint(text: str) -> None:
@@ -214,37 +223,28 @@ def _cell(value: Any) -> str:
 
 def events(url: str) -> Iterator[dict[str, Any]]:
     """The events of a bank from now on, until it stops; raises Failed."""
-    from http.client import HTTPException
+    from emulator.scenario.transport import EVENTS, ReceivedAnswer, connection_to
 
-    from emulator.scenario.transport import EVENTS, ReceivedAnswer, TransportFailed, connection_to
-
-    try:
-        connection = connection_to(url, ca=trusted_ca())
-    except TransportFailed as failed:
-        raise Failed(str(failed)) from failed
     headers = {"Authorization": f"Bearer {control_token()}"} if control_token() else {}
-    try:
+    with _reaching(url):
+        connection = connection_to(url, ca=trusted_ca())
         connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
         if not (answer.getheader("Content-Type") or "").startswith(EVENTS):
             _content(url, ReceivedAnswer(answer.status, body=answer.read()))
             raise _not_a_bank(url)
-    except (OSError, HTTPException) as error:
-        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
 
     def stream() -> Iterator[dict[str, Any]]:
-        with closing(connection):
-            try:
-                while line := answer.readline():
-                    if line.startswith(b"data: "):
+        with closing(connection), _reaching(url):
+            while line := answer.readline():
+                if line.startswith(b"data: "):
+                    try:
                         event = json_value(line[6:])
-                        if not isinstance(event, dict):
-                            raise _not_a_bank(url)
-                        yield _Answer(url, event)
-            except ValueError:
-                raise _not_a_bank(url) from None
-            except (OSError, HTTPException) as error:
-                raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
+                    except ValueError:
+                        raise _not_a_bank(url) from None
+                    if not isinstance(event, dict):
+                        raise _not_a_bank(url)
+                    yield _Answer(url, event)
 
     return stream()
 
@@ -287,7 +287,7 @@ class ControlCommand:
                 path, content = f"{path}?{urlencode(content)}", None
             except UnicodeEncodeError:
                 raise click.UsageError("a value is not UTF-8") from None
-        with progress(bank_url(url), self.progress, percent) if self.progress else nullcontext():
+        with progress(bank_url(url), self.progress) if self.progress else nullcontext():
             answer = ask(bank_url(url), method, path, None if content == {} else content)
         show(in_path if answer is None else self.view(answer), output, self.text)
         if failure := self.failure(answer):
@@ -304,11 +304,6 @@ class ControlCommand:
         params = [*in_path, *self.params]
         example = " ".join(["Example: bank-emulator", *words, self.example]).rstrip()
         return click.command(words[-1], params=params, help=self.about, epilog=example)(run)
-
-
-def percent(event: Mapping[str, Any]) -> str:
-    """How far long work is, as `advancing, 40 %`."""
-    return f"{event['status']}, {100 * event['done'] // max(event['of'], 1)} %"
 
 
 def members(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ To add such a command, add it to NOUNS; see `ControlCommand`. A new noun is also
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -22,8 +21,6 @@ from emulator.cli.bank import (
     limit_option,
     line,
     listing,
-    members,
-    progress,
     rows,
     show,
     table,
@@ -87,6 +84,16 @@ def _ledger_text(report: dict[str, Any]) -> None:
     columns = ("iban", "currency", "opening", "bookings", "balance", "reserved")
     rows(report["accounts"], *columns, noun="accounts")
     click.echo("balanced" if report["balanced"] else "NOT balanced")
+
+
+def _generated_text(answer: dict[str, Any]) -> None:
+    from emulator.bank.errors import counted
+
+    click.echo(", ".join(counted(count, name.removesuffix("s")) for name, count in answer["counts"].items()))
+
+
+def _count(option: str, default: int, about: str) -> click.Option:
+    return click.Option(option.split(), metavar="N", type=int, default=default, show_default=True, help=about)
 
 
 _SCENARIO = click.Option(
@@ -260,6 +267,20 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         text=_ledger_text,
         failure=lambda report: "" if report["balanced"] else "the ledger does not balance",
     ),
+    "generate": ControlCommand(
+        "Add generated customers with accounts and transactions.",
+        "POST generate",
+        "--customers 50 --transactions 200 --seed 7",
+        params=(
+            _count("--customers", 10, "How many customers."),
+            _count("--accounts-per-customer --accounts", 2, "How many accounts each has."),
+            _count("--transactions-per-account --transactions", 100, "How many bookings each account has."),
+            _count("--days", 90, "How many days the bookings go back."),
+            click.Option(["--seed"], metavar="N", type=int, help="Generate the same data each time."),
+        ),
+        text=_generated_text,
+        progress="customers",
+    ),
     "people": listing(
         "List people, newest first. Shows identity number, accounts and agreements.", "people", _people_text, limit=100
     ),
@@ -305,66 +326,4 @@ def _settings_text(values: dict[str, Any]) -> None:
         click.echo(f"{name}={value if isinstance(value, str) else json.dumps(value)}")
 
 
-# Generated customers: as many requests as the limits of the bank need
-
-MOST_CUSTOMERS = 100_000  # of one request; the bank has the same limit
-CUSTOMERS_PER_REQUEST = 100  # keeps the accounts and transactions of a request within the bank's limits
-
-
-def _count(option: str, *, most: int | None = None, least: int = 1, default: int, about: str) -> click.Option:
-    limits = click.IntRange(least, most)
-    return click.Option([*option.split()], metavar="N", type=limits, default=default, show_default=True, help=about)
-
-
-GENERATE_OPTIONS = [
-    _count("--customers", most=MOST_CUSTOMERS, default=10, about="How many customers."),
-    _count("--accounts-per-customer --accounts", default=2, about="How many accounts each has."),
-    _count(
-        "--transactions-per-account --transactions", least=0, default=100, about="How many bookings each account has."
-    ),
-    _count("--days", default=90, about="How many days the bookings go back."),
-    click.Option(
-        ["--seed"], metavar="N", type=click.IntRange(0), help="Generate the same data each time, in one request."
-    ),
-]
-
-
-@click.command(
-    params=[*GENERATE_OPTIONS], epilog="Example: bank-emulator generate --customers 50 --transactions 200 --seed 7"
-)
-@bank_options
-def generate(*, customers: int, seed: int | None, url: str | None, output: str, **each: int) -> None:
-    """Add generated customers with accounts and transactions."""
-    address = bank_url(url)
-    generated: list[Any] = []
-    counts = {"customers": 0, "accounts": 0, "transactions": 0}
-    with progress(address, "customers", _progress_text(customers)):
-        while counts["customers"] < customers:
-            missing = customers - counts["customers"]
-            asked = missing if seed is not None else min(missing, CUSTOMERS_PER_REQUEST)
-            answer = ask(address, "POST", "generate", members({"customers": asked, "seed": seed, **each}))
-            counts = {name: count + answer["counts"][name] for name, count in counts.items()}
-            generated += answer["customers"]
-    show({"counts": counts, "customers": generated}, output, _generated_text)
-
-
-def _progress_text(customers: int) -> Callable[[Mapping[str, Any]], str]:
-    """The line for each event of all requests together: every request counts its own customers from 0 to `of`."""
-    before = 0
-
-    def text(event: Mapping[str, Any]) -> str:
-        nonlocal before
-        line = f"{before + event['done']} of {customers} customers"
-        before += event["of"] if event["done"] == event["of"] else 0
-        return line
-
-    return text
-
-
-def _generated_text(answer: dict[str, Any]) -> None:
-    from emulator.bank.errors import counted
-
-    click.echo(", ".join(counted(count, name.removesuffix("s")) for name, count in answer["counts"].items()))
-
-
-COMMANDS = {"settings": settings, "generate": generate} | {noun: _command(noun) for noun in NOUNS}
+COMMANDS = {"settings": settings} | {noun: _command(noun) for noun in NOUNS}

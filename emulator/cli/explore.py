@@ -13,16 +13,17 @@ import click
 
 from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
-from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.failure import CheckFailed, Failed, needs_extra, working_with
 from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
 
 if TYPE_CHECKING:
     from emulator.conformance.explore.clients import Process
+    from emulator.conformance.explore.schedule import Task
     from emulator.conformance.explore.search import Breakage, SearchProgress
 
 PAGE = "find-the-fault"
-TASKS = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
+TASKS: tuple[Task, ...] = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
 MOST_RUNS = 1_000_000
 
 
@@ -53,7 +54,6 @@ def tpp_options(command: Command) -> Command:
 )
 @click.option("--restarts", is_flag=True, help="Also kill the command, and start it again.")
 @click.option("--save", metavar="DIR", help="Write each schedule that fails to a file in this folder.")
-@click.option("--as-scenario", is_flag=True, help="With --save: write a scenario beside it, where one can say it.")
 @tpp_options
 def explore(
     *,
@@ -64,10 +64,9 @@ def explore(
     minutes: float | None,
     seed: int,
     jobs: int,
-    tasks: tuple[str, ...],
+    tasks: tuple[Task, ...],
     restarts: bool,
     save: str | None,
-    as_scenario: bool,
     timeout: float,
     output: str,
     **where: str | None,
@@ -79,12 +78,11 @@ def explore(
     """
     if runs is not None and minutes is not None:
         raise click.UsageError("use --runs or --minutes, not both")
-    if as_scenario and save is None:
-        raise click.UsageError("--as-scenario needs --save")
     if restarts and shell is None:
         raise click.UsageError("--restarts needs --command")
     client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
-    search = _imported()
+    with needs_extra("explore", "conformance explore", page=PAGE):
+        from emulator.conformance.explore import search
     from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore import report
     from emulator.conformance.program import RunFailed
@@ -97,7 +95,7 @@ def explore(
         nonlocal shown
         for breakage in now.found[shown:]:
             shown += 1
-            _tell(breakage, folder, as_scenario=as_scenario, err=output == "json")
+            _tell(breakage, folder, err=output == "json")
         _line(now)
 
     stopped: KeyboardInterrupt | Failed | None = None  # what a long search came to before is reported all the same
@@ -183,18 +181,6 @@ def replay(
         raise CheckFailed(f"failed: {', '.join(red)}", page=PAGE)
 
 
-def _imported() -> Any:
-    """The search, which needs hypothesis."""
-    try:
-        from emulator.conformance.explore import search
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "hypothesis":
-            raise
-        needed = "pip install 'bank-emulator[explore]'"
-        raise Failed(f"conformance explore requires an extra: {needed}", page=PAGE) from error
-    return search
-
-
 def _client(
     shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, restarts: bool
 ) -> Process:
@@ -210,16 +196,14 @@ def _client(
 
 def _folder(name: str) -> Path:
     folder = Path(name)
-    try:
+    with working_with(f"--save {name}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Failed(f"--save {name}: {error.strerror or error}") from None
     return folder
 
 
-def _tell(breakage: Breakage, folder: Path | None, *, as_scenario: bool, err: bool) -> None:
-    """Print a failure, on stderr where stdout is for JSON, and write its files."""
-    from emulator.conformance.explore import report, schedule
+def _tell(breakage: Breakage, folder: Path | None, *, err: bool) -> None:
+    """Print a failure, on stderr where stdout is for JSON, and write its file."""
+    from emulator.conformance.explore import report
 
     _end_line()
     click.echo(report.failure_text(breakage), err=err)
@@ -228,15 +212,6 @@ def _tell(breakage: Breakage, folder: Path | None, *, as_scenario: bool, err: bo
         file = folder / f"{breakage.name}.yaml"
         write_file("--save", str(file), saved.text())
         click.echo(f"\n  saved: {file}", err=err)
-        if as_scenario:
-            try:
-                text = schedule.scenario_of(breakage.outcome.schedule, _scenario_name(breakage.name))
-            except ValueError as reason:
-                click.echo(f"  no scenario: {reason}", err=err)
-            else:
-                (folder / "scenarios").mkdir(exist_ok=True)
-                write_file("--save", str(folder / "scenarios" / f"{breakage.name}.yaml"), text)
-                click.echo(f"  scenario: {folder / 'scenarios' / breakage.name}.yaml", err=err)
     click.echo("", err=err)
 
 
@@ -245,15 +220,12 @@ def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:
 
     texts = []
     for file, one in read:
+        name = re.sub(r"[^a-z0-9-]+", "-", file.stem.lower()).strip("-")[:60] or "explored"
         try:
-            texts.append(schedule.scenario_of(one, _scenario_name(file.stem)))
+            texts.append(schedule.scenario_of(one, name))
         except ValueError as reason:
             raise Failed(f"{file}: {reason}", page=PAGE) from reason
     click.echo("---\n".join(texts), nl=False)
-
-
-def _scenario_name(name: str) -> str:
-    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:60] or "explored"
 
 
 def _line(now: SearchProgress) -> None:

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from emulator.cli.bank import show
-from emulator.cli.failure import Failed
+from emulator.cli.failure import Failed, working_with
 from emulator.cli.options import output_option
 
 
@@ -69,7 +69,7 @@ def collection(kind: str, proxy: str, directory: str | None) -> None:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    try:
+    with working_with(f"--directory {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise Failed(f"--directory {folder}: it is not empty")
@@ -77,8 +77,6 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"--directory {folder}: {error.strerror or error}") from error
     click.echo(str(folder))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -40,3 +41,23 @@ class Damaged(Failed):
 
     def __init__(self, text: str) -> None:
         super().__init__(text, page="recover-data")
+
+
+@contextmanager
+def working_with(what: str, *, page: str = "") -> Iterator[None]:
+    """The block that works with a file, a folder or an address; raises Failed, which names it, for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise Failed(f"{what}: {error.strerror or error}", page=page) from error
+
+
+@contextmanager
+def needs_extra(name: str, what: str, *, page: str = "") -> Iterator[None]:
+    """The block that imports what an extra of the package brings; raises Failed if it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("emulator"):
+            raise
+        raise Failed(f"{what} requires an extra: pip install 'bank-emulator[{name}]'", page=page) from error

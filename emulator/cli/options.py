@@ -14,7 +14,7 @@ from urllib.parse import quote
 import click
 from click.shell_completion import CompletionItem
 
-from emulator.cli.failure import Damaged, Failed
+from emulator.cli.failure import Damaged, Failed, working_with
 from emulator.httpsig.sendable import address_of
 from emulator.settings import ServeSettings, data_folder, variable
 
@@ -123,14 +123,12 @@ def bank_url(given: str | None, option: str = "--url") -> str:
     return url
 
 
-def stdin(most: int = -1) -> bytes:
-    """The first `most` bytes of stdin; raises Failed when it is closed or cannot be read."""
+def stdin() -> bytes:
+    """What stdin has; raises Failed when it is closed or cannot be read."""
     if sys.stdin is None:
         raise Failed("stdin is closed: there is nothing to read")
-    try:
-        return sys.stdin.buffer.read(most)
-    except OSError as error:
-        raise Failed(f"stdin: {error.strerror}") from error
+    with working_with("stdin"):
+        return sys.stdin.buffer.read()
 
 
 def signer_options(command: Command) -> Command:

@@ -13,7 +13,7 @@ import click
 
 from emulator.bank.errors import STATUS
 from emulator.cli.bank import ask, hint, json_value, send
-from emulator.cli.failure import CheckFailed, Failed, Refused
+from emulator.cli.failure import CheckFailed, Failed, Refused, working_with
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
 from emulator.httpsig.sendable import check_sendable, one_line_each
 from emulator.terminal import json_text, one_line
@@ -86,10 +86,8 @@ def request(
 def _body(content: str | None) -> bytes | None:
     if content is None or not content.startswith("@"):
         return None if content is None else content.encode("utf-8", "surrogateescape")
-    try:
+    with working_with(f"--json {content}"):
         return stdin() if content == "@-" else Path(content[1:]).read_bytes()
-    except OSError as error:
-        raise Failed(f"--json {content}: {error.strerror}") from error
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, str | None]:

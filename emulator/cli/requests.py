@@ -11,7 +11,7 @@ import click
 
 from emulator.cli.bank import ControlCommand, ask, bank_options, json_body, logged, show
 from emulator.cli.bank import events as stream
-from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.failure import CheckFailed, Failed, working_with
 from emulator.cli.options import OrderedGroup, bank_url, check_name, output_option, stdin, url_option
 from emulator.terminal import json_text, one_line, printable
 
@@ -25,7 +25,6 @@ assumed is printed too. With --request the verdict of the bank is printed.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """
-LARGEST = 64 * 1024 * 1024  # bytes
 
 
 @click.group(cls=OrderedGroup, epilog="Example: bank-emulator requests tail")
@@ -189,24 +188,15 @@ def _checked(file: str, body: str | None, profile: str | None) -> Explanation:
 
 
 def _bytes(file: str) -> bytes:
-    try:
-        with Path(file).open("rb") as opened:
-            return _limited(file, opened.read(LARGEST + 1))
-    except OSError as error:
-        raise Failed(f"{file}: {error.strerror}") from error
+    with working_with(file):
+        return Path(file).read_bytes()
 
 
 def _read(file: str) -> str:
-    content = _limited("stdin", stdin(LARGEST + 1)) if file == "-" else _bytes(file)
+    content = stdin() if file == "-" else _bytes(file)
     if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # as PowerShell writes redirected output
         return content.decode("utf-16", "replace")
     return content.decode("utf-8", "surrogateescape")
-
-
-def _limited(name: str, content: bytes) -> bytes:
-    if len(content) > LARGEST:
-        raise Failed(f"{name} is longer than {LARGEST // 1024 // 1024} MiB")
-    return content
 
 
 COMMANDS = {"requests": requests, "events": events, "explain": explain}

@@ -19,8 +19,6 @@ from emulator.cli.bank import (
     bank_options,
     control_token,
     echo_notes,
-    json_value,
-    percent,
     progress,
     rows,
     show,
@@ -179,19 +177,6 @@ def _values(context: click.Context, option: click.Parameter, given: tuple[str, .
     return values
 
 
-def _typed(source: str, values: Mapping[str, str]) -> dict[str, Any]:
-    """The values as strings, or parsed as JSON for a parameter whose default is not a string."""
-    declared = _loaded(source).parameters if values else {}
-    typed: dict[str, Any] = dict(values)
-    for name, value in values.items():
-        if name in declared and not isinstance(declared[name].default, str):
-            try:
-                typed[name] = json_value(value)
-            except ValueError as error:
-                raise click.UsageError(f"--set {name}: {value!r} is not JSON as its default is") from error
-    return typed
-
-
 @command.command(epilog="Example: bank-emulator scenario apply lost-answer --set creditor='ACME*'")
 @click.argument("source", metavar="NAME|FILE", shell_complete=complete_scenario)
 @click.option(
@@ -210,14 +195,14 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
 
     Asks before it replaces documents, rules or the clock of the bank.
     """
-    scenario = _loaded(source, _typed(source, values))
+    scenario = _loaded(source, values)
     body = dict(scenario.source)
     try:
-        with progress(bank_url(url), "scenario", percent):
+        with progress(bank_url(url), "scenario"):
             lost = ask(bank_url(url), "POST", "scenario/preview", body)["lost"]
         if lost and not yes:
             _confirm(scenario.name, lost)
-        with progress(bank_url(url), "scenario", percent):
+        with progress(bank_url(url), "scenario"):
             answer = ask(bank_url(url), "POST", "scenario", body)
     except Refused as refused:
         raise _failed(scenario.origin.refused_by(refused.messages)) from refused

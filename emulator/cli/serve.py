@@ -16,7 +16,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,10 +24,9 @@ from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.exceptions import Exit
 
 from emulator.cli import logs
-from emulator.cli.failure import Damaged, Failed
+from emulator.cli.failure import Damaged, Failed, needs_extra
 from emulator.cli.options import complete_fixture, complete_scenario
 from emulator.settings import EMBEDDED, FLAGS, PREFIX, ConfigurationError, Flag, ServeSettings, read, schema_of
 from emulator.signals import ending_signals
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from emulator.web.application import Application
 
 logger = logging.getLogger(__name__)
-
-EXTRA_NEEDED = "a shared store requires an extra: pip install 'bank-emulator[postgresql]'"
 
 EPILOG = """\b
 The variable in brackets sets a flag too; a flag on the line takes precedence.
@@ -117,36 +114,21 @@ def serve(settings: ServeSettings) -> None:
 def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
     """The settings with the address of the store; an embedded server runs for as long as this context.
 
-    Also where a signal ends the start: until the web server has handlers of its own, these end both.
+    Also where a signal ends the start: until the web server has handlers of its own, it ends the context.
     """
     if settings.store != EMBEDDED:
         yield settings
         return
-    try:
+    with needs_extra("postgresql", "--store: a shared store"):
         from emulator.store.postgres.connection import StoreUnusable
         from emulator.store.postgres.embedded import server
-    except ImportError as error:
-        raise Failed(f"--store: {EXTRA_NEEDED}") from error
-    ends: list[int] = []
-    with ExitStack() as running:
-
-        def end(*_: object) -> None:
-            running.close()
-            os._exit(0)
-
-        for number in ending_signals():
-            signal.signal(number, lambda number, _: ends.append(number))
-        try:
-            url = running.enter_context(server(settings.state / "postgresql"))
-        except StoreUnusable as error:
-            if ends:  # Ctrl+C ends what makes it, too
-                raise Exit(0) from error
-            raise Failed(f"--store: {error}") from error
-        for number in ending_signals():
-            signal.signal(number, end)
-        if ends:
-            end()
-        yield replace(settings, store=url)
+    for number in ending_signals():
+        signal.signal(number, lambda *_: sys.exit(0))
+    try:
+        with server(settings.state / "postgresql") as url:
+            yield replace(settings, store=url)
+    except StoreUnusable as error:
+        raise Failed(f"--store: {error}") from error
 
 
 @contextmanager

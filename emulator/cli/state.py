@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from emulator.cli.bank import show
 from emulator.cli.failure import Damaged, Failed
-from emulator.cli.options import Command, OrderedGroup, output_option, state_directory, state_option
+from emulator.cli.options import Command, OrderedGroup, authority_in, output_option, state_directory, state_option
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
-from emulator.signals import ending_signals
+from emulator.signals import end_as_interrupted
 
 if TYPE_CHECKING:
     from emulator.assemble.copying import Place
@@ -126,17 +124,9 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
 
 def _check_authority(root: Path) -> None:
     """Read the CA and the TPPs of a state directory; a start makes a CA where there is none, so that is no damage."""
-    from emulator.bank.clock import real_now
-    from emulator.ca import AuthorityDamaged, CertificateAuthority
-
-    if not (root / "ca.pem").exists():
-        return
-    try:
-        CertificateAuthority(root, clock=real_now).check()
-    except AuthorityDamaged as error:
-        raise Damaged(str(error)) from error
-    except OSError as error:
-        raise Failed(f"--state {error.filename or root}: {error.strerror or error}") from error
+    if (root / "ca.pem").exists():
+        with authority_in(root) as authority:
+            authority.check()
 
 
 def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, Any]:
@@ -221,9 +211,7 @@ def _address(text: str, state: Path) -> Iterator[str]:
         return
     from emulator.store.postgres.embedded import server
 
-    if current_thread() is main_thread():  # others cannot set it
-        for number in ending_signals():
-            signal.signal(number, signal.default_int_handler)
+    end_as_interrupted()
     with server(state / "postgresql") as url:
         yield url
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 from collections.abc import Callable, Mapping
 from functools import partial
-from threading import current_thread, main_thread
 from typing import Any
 
 import click
@@ -15,7 +13,7 @@ import click
 from emulator.cli.bank import writable_file, write_file
 from emulator.cli.failure import Failed
 from emulator.cli.options import Command, words
-from emulator.signals import ending_signals
+from emulator.signals import end_as_interrupted
 
 
 def report_files(command: Command) -> Command:
@@ -69,9 +67,7 @@ def check_program(shell: str | None, hook: str | None, claims: str | None) -> No
 
     Their default would leave the programs and the files with their keys behind.
     """
-    if current_thread() is main_thread():  # others cannot set it
-        for number in ending_signals():
-            signal.signal(number, signal.default_int_handler)
+    end_as_interrupted()
     if shell is not None and hook is not None:
         raise click.UsageError("use --command or --hook, not both")
     if shell is not None and not (command := words(shell)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from html import escape
 from pathlib import Path
@@ -30,10 +30,13 @@ _HEADING = re.compile(r"^(#{1,4}) (.+)$")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with the text up to the next one; `anchor` is empty for the beginning of a page."""
+    """A heading with the text up to the next one; `anchor` is empty for the beginning of a page.
+
+    `place`: the title of its page.
+    """
 
     page: str
-    page_title: str
+    place: str
     anchor: str
     title: str
     level: int
@@ -75,7 +78,7 @@ class Page:
         return tuple(
             Section(
                 page=self.address,
-                page_title=title,
+                place=title,
                 anchor=slug(heading) if level > 1 else "",
                 title=plain(heading),
                 level=level,
@@ -250,28 +253,18 @@ def _in_short(page: Page) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of the search: an address below `/docs`, its place, title and text."""
-
-    address: str
-    place: str
-    title: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Hit:
-    """A matching entry, with the text around the first match; `parts` alternate plain and matching text."""
+    """A matching section, with the text around the first match; `parts` alternate plain and matching text."""
 
-    entry: Entry
+    entry: Section
     parts: tuple[str, ...]
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
-    """Every section of every page, without its code blocks."""
+def entries() -> tuple[Section, ...]:
+    """What is searched: every section of every page, its text without markup and code blocks."""
     return tuple(
-        Entry(section.address, section.page_title, section.title, plain(_FENCED.sub("", section.text)))
+        replace(section, text=plain(_FENCED.sub("", section.text)))
         for page in pages().values()
         for section in page.sections
     )
@@ -282,7 +275,7 @@ _WORD = re.compile(r"[^\s,;()\"']+")
 _AROUND = 90  # characters of context on either side of a match
 
 
-def search(query: str, among: Sequence[Entry]) -> list[Hit]:
+def search(query: str, among: Sequence[Section]) -> list[Hit]:
     """The entries with every word of `query`, best first; if there is none, those with the most words."""
     words = [word.casefold() for word in _WORD.findall(query)][:8]
     if not words:
@@ -308,7 +301,7 @@ def named(topic: str) -> Sequence[Page | Section]:
     return [one for one in sections if anchor == one.anchor or plain(one.title).casefold() == topic.casefold()]
 
 
-def _score(words: Sequence[str], entry: Entry) -> tuple[int, int]:
+def _score(words: Sequence[str], entry: Section) -> tuple[int, int]:
     """The number of words in the entry, and a score: whole words and titles count more."""
     title, place, text = entry.title.casefold(), entry.place.casefold(), entry.text.casefold()
     matched = points = 0

@@ -99,7 +99,8 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
 
     if not isinstance(value, dict):
         raise origin.refused([Problem((), f"Expected a mapping, found {described(value)}.")])
-    value, values = composed(value), composed(dict(values or {}))
+    value = composed(value)
+    values = variables.typed(value, composed(dict(values or {})))
     source = variables.with_defaults(value, values)
     story_values = source.get("with") if isinstance(source.get("with"), dict) else {}
     chosen = variables.defaults(source)

@@ -5,6 +5,7 @@ The functions about parameters read a scenario that is not validated yet.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, timedelta
@@ -78,6 +79,23 @@ def with_defaults(source: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
         for name, form in _declared(source).items()
     }
     return {**source, "parameters": changed}
+
+
+def typed(source: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values`, with text for a parameter whose default is no text read as JSON: forms and command lines send text."""
+    declared = defaults(source)
+    return {
+        name: _scalar(value) if isinstance(value, str) and not isinstance(declared.get(name, ""), str) else value
+        for name, value in values.items()
+    }
+
+
+def _scalar(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, dict | list) else value
 
 
 def unknown_values(source: Mapping[str, Any], values: Mapping[str, Any], *, at: str) -> Iterator[Problem]:

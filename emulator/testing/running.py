@@ -314,17 +314,7 @@ class TestTpp(TppClient):
     @property
     def key_pem(self) -> str:
         """The private key in PEM (PKCS #8, no password)."""
-        return self.key_bytes.decode()
-
-    @property
-    def certificate_bytes(self) -> bytes:
-        """`certificate_pem` as bytes, for `cryptography`."""
-        return self.certificate_pem.encode()
-
-    @property
-    def key_bytes(self) -> bytes:
-        """`key_pem` as bytes, for `cryptography`."""
-        return self._credentials.key_pem
+        return self._credentials.key_pem.decode()
 
     def files(self, folder: str | Path, *, keystore_password: str = KEYSTORE_PASSWORD) -> TppFiles:
         """Write certificate.pem, key.pem and keystore.p12 into `folder`, readable only by this user."""

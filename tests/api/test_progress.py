@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from emulator.cli import bank, main, scenario
+from emulator.cli import bank, control, main, scenario
 from emulator.cli.failure import Failed
 
 
@@ -31,7 +31,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
 
     monkeypatch.setattr(bank, "events", events)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    with bank.progress("http://bank", "clock", lambda event: f"{event['done']} of {event['of']}"):
+    with bank.progress("http://bank", "clock"):
         if terminal:
             assert seen.wait(10)
     return capsys.readouterr().err
@@ -40,7 +40,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
 def test_a_terminal_shows_how_far_long_work_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert shown(monkeypatch, capsys, terminal=True, fails=False) == "\r1 of 2\r2 of 2\n"
+    assert shown(monkeypatch, capsys, terminal=True, fails=False) == "\radvancing, 50 %\radvancing, 100 %\n"
 
 
 def test_programs_and_banks_without_events_get_nothing(
@@ -57,6 +57,7 @@ def test_programs_and_banks_without_events_get_nothing(
         ("reset", ["reset"]),
         ("snapshot load a", ["reset"]),
         ("banks make x", ["banks"]),
+        ("generate", ["customers"]),
         ("scenario apply slow-bank --yes", ["scenario", "scenario"]),
         ("people", []),
     ],
@@ -67,12 +68,12 @@ def test_a_command_shows_the_progress_of_what_it_asks_for(
     followed: list[str] = []
 
     @contextmanager
-    def noted(_url: str, kind: str, _text: Any) -> Iterator[None]:
+    def noted(_url: str, kind: str) -> Iterator[None]:
         followed.append(kind)
         yield
 
-    for module in (bank, scenario):
-        monkeypatch.setattr(module, "progress", noted)
+    for module in (bank, control, scenario):  # imported before they are changed
+        monkeypatch.setattr(module, "progress", noted, raising=False)
         monkeypatch.setattr(module, "ask", lambda *_: defaultdict(str))
     main.run([*command.split(), "--url", "http://127.0.0.1:1", "--output", "json"])
     assert followed == kinds

@@ -147,14 +147,14 @@ def on_a_terminal(bank: Served, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_on_a_terminal_what_takes_long_shows_its_progress(bank: Served) -> None:
-    status, out, sent = on_a_terminal(bank, "generate", "--customers", "200", "--transactions-per-account", "1")
+    status, out, sent = on_a_terminal(bank, "generate", "--customers", "200", "--transactions", "1")
     assert (status, out) == (0, "200 customers, 400 accounts, 400 transactions\n")
-    first, *lines, end = sent.split("\r")  # one line, written again and again, over two requests
+    first, *lines, end = sent.split("\r")  # one line, written again and again
     assert (first, end) == ("", "\n")
-    assert all(re.fullmatch(r"\d+ of 200 customers *", line) for line in lines)
-    counts = [int(line.split()[0]) for line in lines]
-    assert counts == sorted(counts)
-    assert counts[0] < 100 < counts[-1]
+    assert all(re.fullmatch(r"generating, \d+ % *", line) for line in lines)
+    parts = [int(line.split()[1]) for line in lines]
+    assert parts == sorted(parts)
+    assert parts[0] < 50 < parts[-1]
 
 
 def test_on_a_terminal_what_is_refused_is_one_line(bank: Served) -> None:

@@ -165,7 +165,7 @@ def test_a_bug_in_node_is_found(tmp_path: Path, node_claims: str, monkeypatch: p
     monkeypatch.setenv("PLANTED", "accp-is-paid")
     shop = shlex.join(["node", str(NODE), str(tmp_path)])
     saved = tmp_path / "found"
-    tasks = ("--task", "pay", "--runs", "40", "--seed", "7", "--jobs", "2", "--save", str(saved), "--as-scenario")
+    tasks = ("--task", "pay", "--runs", "40", "--seed", "7", "--jobs", "2", "--save", str(saved))
     ended = explore("--command", shop, "--claims", node_claims, *tasks)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "believes: paid" in ended.stdout
@@ -201,7 +201,6 @@ UNSIGNED = "import os, urllib.request; urllib.request.urlopen(os.environ['BANK_U
         (("--command", "true", "--runs", "1", "--minutes", "1"), "use --runs or --minutes, not both"),
         (("--command", "true", "--claims", "http://127.0.0.1:1", "--jobs", "2"), "--jobs needs {run} in --claims"),
         (("--hook", "http://127.0.0.1:1", "--restarts"), "--restarts needs --command"),
-        (("--command", "true", "--as-scenario"), "--as-scenario needs --save"),
         (("--command", "true", "--save", "/dev/null/found"), "--save /dev/null/found:"),
     ],
 )
@@ -273,6 +272,17 @@ def test_a_schedule_that_cannot_be_read_is_one_line(tmp_path: Path, text: str | 
     assert ended.returncode == 2
     assert line in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_saved_schedule_is_printed_as_a_scenario_where_one_can_say_it(tmp_path: Path) -> None:
+    for name, part in (("Lost_1", ""), ("waits", "time: [{after: 1, passes: 1h}]\n")):
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(f"tasks: [pay]\n{part}faults: [{{fault: lost, of: createPayment, at: 1, when: after}}]\n")
+        ended = command("conformance", "replay", str(file), "--as-scenario")
+        if part:
+            assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (2, "", 1)
+        else:
+            assert (ended.returncode, ended.stdout.splitlines()[0]) == (0, "scenario: lost-1")
 
 
 def test_an_empty_folder_is_one_line(tmp_path: Path) -> None:

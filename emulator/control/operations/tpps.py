@@ -11,7 +11,7 @@ from pydantic import Field
 from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable, filled, one_of
-from emulator.ca import FLAWS, ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
+from emulator.ca import FLAWS, ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists
 from emulator.control.forms import Closed, listed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 from emulator.settings import KEYSTORE_PASSWORD
@@ -101,8 +101,7 @@ def issued(
         text = f"The TPP {wanted.name} already exists; replace: true issues it again."
         raise BankError("CONFLICT", text, f"{path}name") from None
     except IssueRefused as refused:
-        member = refused.member if isinstance(refused, TppNameRefused) else "organizationIdentifier"
-        raise BankError("FORMAT_ERROR", str(refused), f"{path}{member}") from None
+        raise BankError("FORMAT_ERROR", str(refused), f"{path}{refused.member}") from None
     shown = {
         **_shown(credentials),
         "key": credentials.key_pem.decode(),

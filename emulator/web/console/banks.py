@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from typing import Any
 
 from emulator.api.messages import Response, Steps
@@ -90,24 +89,18 @@ def _as_text(value: Any) -> str:
 
 
 def _as_value(name: str, text: str) -> Any:
-    """The value that a field's text stands for; the control interface refuses text that is no valid value."""
-    kind = schemas()[name].get("type")
-    if kind == "array":
-        with suppress(ValueError):
-            return json.loads(text)
-    if kind == "boolean":
-        return {"true": True, "false": False}.get(text, text)
-    if kind == "integer":
-        return _number(text)
-    setting, _, count = re.sub(r'[{}" ]', "", text).partition(":")  # `polls: 3`, or the JSON form of it
-    if name == "progression" and setting == "polls":
-        return {"polls": _number(count)}
-    return text
+    """The value of a setting that a field's text stands for."""
+    if polls := re.fullmatch(r'[{" ]*polls[": ]+([0-9]+)[} ]*', text):  # `polls: 3`, or the JSON form of it
+        return {"polls": _from_json(polls[1])}
+    return _from_json(text) if schemas()[name].get("type") in ("array", "boolean", "integer") else text
 
 
-def _number(text: str) -> int | str:
-    """The whole number that a field's text stands for; else the text, which the control interface refuses."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
+def _from_json(text: str) -> Any:
+    """The value of JSON that was typed; other text itself, which the control interface refuses."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def save_settings(screen: Screen) -> Response:
@@ -183,7 +176,7 @@ def generate(screen: Screen) -> Steps:
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
         if text:
-            numbers[name] = _number(text)
+            numbers[name] = _from_json(text)
     yield from screen.ask_in_steps("POST", "generate", numbers)
     return screen.go("generate", done="generated")
 

@@ -172,7 +172,7 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
         "id": entry.get("cardTransactionId") or entry["id"],
         "status": entry["status"],
         "date": entry.get("bookingDate") or entry.get("valueDate") or entry["transactionDate"],
-        "text": entry.get("transactionDetails") or _line(entry)["text"],
+        "text": _line(entry)["text"] if amount is entry else entry.get("transactionDetails", ""),
         "amount": amount["amount"],
         "currency": amount["currency"],
     }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
-from time import monotonic
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -36,72 +35,60 @@ _PLACE = re.compile(r"/console([/?][!-~]*)?")  # an address that a login may red
 
 
 class Logouts(Protocol):
-    """Where processes that share banks store logouts: `ended` has the time of each login that has ended, by its id."""
+    """Where logouts are stored: `ended` has the time of each login that has ended, by its id."""
 
-    ended: dict[str, int]
+    @property
+    def ended(self) -> Mapping[str, int]: ...
 
     def log_out(self, identity: str, started: int) -> None: ...
+
+
+class BankLogouts:
+    """Logouts in memory, and with the documents of a bank, whose reset must not bring a login back."""
+
+    def __init__(self, documents: Callable[[], Documents]) -> None:
+        self._documents = documents
+        self._ended: dict[str, int] = {}
+
+    @property
+    def ended(self) -> Mapping[str, int]:
+        stored = CONSOLE.read(self._documents())
+        return {**self._ended, **(stored["ended"] if stored is not None else {})}
+
+    def log_out(self, identity: str, started: int) -> None:
+        """Store a logout; those of logins that are too old by themselves are forgotten."""
+        oldest = started - LIFETIME.total_seconds()
+        self._ended = {ended: at for ended, at in {**self.ended, identity: started}.items() if at > oldest}
+        CONSOLE.write(self._documents(), {"id": "console", "ended": self._ended})
 
 
 class Sessions:
     """Logins to the console: each ends at logout and after 12 hours of real time.
 
-    A cookie has the form `ID.STARTED.MAC`, so that logins need not be stored. Logouts are, in memory and with the
-    documents of the default bank, or where processes share them. `clock` may be set back: time then continues as
-    `seconds` count it.
+    A cookie has the form `ID.STARTED.MAC`, so that logins need not be stored; logouts are.
     """
 
-    def __init__(
-        self,
-        guard: Guard,
-        token: str,
-        clock: Callable[[], datetime],
-        seconds: Callable[[], float] = monotonic,
-        shared: Logouts | None = None,
-    ) -> None:
-        self._shared = shared
+    def __init__(self, guard: Guard, token: str, clock: Callable[[], datetime], logouts: Logouts) -> None:
+        self._logouts = logouts
         self._guard = guard
         self._purpose = f"console session {token}"
         self._clock = clock
-        self._seconds = seconds
-        self._latest = (clock(), seconds())
-        self._ended: dict[str, int] = {} if shared is None else shared.ended
 
     def start(self) -> str:
         """Start a login; returns the value of its cookie."""
-        signed = f"{secrets.token_urlsafe(12)}.{int(self._now().timestamp())}"
+        signed = f"{secrets.token_urlsafe(12)}.{int(self._clock().timestamp())}"
         return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
 
-    def is_live(self, cookie_value: str, documents: Documents | None) -> bool:
+    def is_live(self, cookie_value: str) -> bool:
         """Whether a cookie belongs to a login that has not ended."""
         identity, started = self._read(cookie_value)
-        return identity is not None and started > self._oldest() and identity not in self._all_ended(documents)
+        is_young = started > (self._clock() - LIFETIME).timestamp()
+        return identity is not None and is_young and identity not in self._logouts.ended
 
-    def end(self, cookie_value: str, documents: Documents | None) -> None:
+    def end(self, cookie_value: str) -> None:
         identity, started = self._read(cookie_value)
-        if identity is not None and self._shared is not None:
-            self._shared.log_out(identity, started)
-        elif identity is not None:
-            all_ended = {**self._all_ended(documents), identity: started}
-            self._ended = {ended: at for ended, at in all_ended.items() if at > self._oldest()}
-            if documents is not None:
-                CONSOLE.write(documents, {"id": "console", "ended": self._ended})
-
-    def _oldest(self) -> float:
-        """Logins that started at this time or before have ended."""
-        return (self._now() - LIFETIME).timestamp()
-
-    def _now(self) -> datetime:
-        """The time of the clock, or a later one if it was set back: an ended login must not become valid again."""
-        latest, counted = self._latest
-        seconds = self._seconds()
-        now = max(self._clock(), latest + timedelta(seconds=seconds - counted))
-        self._latest = (now, seconds)
-        return now
-
-    def _all_ended(self, documents: Documents | None) -> dict[str, int]:
-        stored = None if documents is None else CONSOLE.read(documents)
-        return {**self._ended, **(stored["ended"] if stored is not None else {})}
+        if identity is not None:
+            self._logouts.log_out(identity, started)
 
     def _read(self, cookie_value: str) -> tuple[str | None, int]:
         """Id and time of the login whose cookie this is; (None, 0) if its signature is wrong."""
@@ -131,11 +118,8 @@ class Console:
         self._answering = answering
         self._token = token
         self._attempts = Attempts(token or "")
-        self._sessions = Sessions(guard, token or "", real_now, shared=shared)
-        self._default = default if shared is None else None
-
-    def _documents(self) -> Documents | None:
-        return None if self._default is None else self._default().bank.documents
+        logouts = BankLogouts(lambda: default().bank.documents) if shared is None else shared
+        self._sessions = Sessions(guard, token or "", real_now, logouts)
 
     def handle(self, service: BankService, request: Request) -> Answered:
         """Answer with a page, a redirect after a change, or the event stream."""
@@ -153,7 +137,7 @@ class Console:
             return bare(request, 405, "Method not allowed", "The console supports GET, HEAD and POST only.", allowed)
         if self._guard.is_foreign(request) and request.method == "POST":
             return bare(request, 403, "Not allowed", "The form came from another application.")
-        if self._token is None or self._sessions.is_live(_cookie(request).value, self._documents()):
+        if self._token is None or self._sessions.is_live(_cookie(request).value):
             return None
         try:
             return self._login(request, path_below(request).strip("/").split("/")[1:])
@@ -189,7 +173,7 @@ class Console:
             if not self._guard.is_token(FORMS, form.get("csrf")):
                 return bare(request, 403, "Not allowed", "The form has expired. Reload the page and try again.")
             if segments == ["logout"]:
-                self._sessions.end(_cookie(request).value, self._documents())
+                self._sessions.end(_cookie(request).value)
                 return see_other(root_of(request) + "/console", headers=(_cookie(request).deleted(),))
         # Most processes never show the console: its pages are imported with the first visit.
         from emulator.web.console import routes

@@ -178,7 +178,7 @@ def _title_of(rules: str) -> str:
     """The title of the section that a link to the manual leads to; empty for no link."""
     address, _, anchor = rules.removeprefix("/docs/").partition("#")
     sections = manual.pages()[address].sections if rules else ()
-    titles = (f"{one.page_title}: {one.title}" if anchor else one.title for one in sections if one.anchor == anchor)
+    titles = (f"{one.place}: {one.title}" if anchor else one.title for one in sections if one.anchor == anchor)
     return next(titles, rules)
 
 

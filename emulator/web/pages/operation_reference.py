@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from emulator.manual import Entry
+from emulator.manual import Section
 
 _METHODS = ("get", "post", "put", "patch", "delete")  # in the order of the page
 _DEEPEST = 8  # levels of a schema that are shown; a schema may contain itself
@@ -89,14 +89,16 @@ class Reference:
         return groups
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Section]:
         """The entries of the search: each operation with its parameters, members and values."""
         return [
-            Entry(
-                f"/{self._book}/{operation.id}",
-                f"{operation.method} {operation.path}",
-                operation.id,
-                " ".join(dict.fromkeys(filter(None, _words(operation)))),
+            Section(
+                page=f"{self._book}/{operation.id}",
+                place=f"{operation.method} {operation.path}",
+                anchor="",
+                title=operation.id,
+                level=1,
+                text=" ".join(dict.fromkeys(filter(None, _words(operation)))),
             )
             for operation in self.operations.values()
         ]

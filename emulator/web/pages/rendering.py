@@ -19,9 +19,8 @@ from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.store import StoreUnwritable, StoreVoid
 from emulator.terminal import json_text
-from emulator.web.pages import wording
 from emulator.web.pages.browser import FormRefused, Guard, PageForm, header, path_below, read_query, root_of
-from emulator.web.pages.wording import LANGUAGES, NORWEGIAN, translated
+from emulator.web.pages.wording import FILTERS, LANGUAGES, NORWEGIAN, translated
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -71,18 +70,7 @@ def environment() -> Environment:
     )
     templates.globals["bank_name"] = BANK
     templates.globals["static"] = versioned
-    for shown_as in (
-        wording.money,
-        wording.account_number,
-        wording.day,
-        wording.months,
-        wording.oslo,
-        wording.moment_in,
-        wording.abridged,
-        wording.tone,
-    ):
-        templates.filters[shown_as.__name__] = shown_as
-    templates.filters["json_text"] = json_text
+    templates.filters |= {shown_as.__name__: shown_as for shown_as in (*FILTERS, json_text)}
     return templates
 
 

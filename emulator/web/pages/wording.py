@@ -25,11 +25,7 @@ def money(amount: str, currency: str = "", language: str = ENGLISH) -> str:
     sign = "−" if amount.startswith("-") else ""
     whole, _, fraction = amount.lstrip("+-").partition(".")
     group, point = (_NO_BREAK, ",") if language == NORWEGIAN else (",", ".")
-    groups = []
-    while len(whole) > 3:
-        groups.append(whole[-3:])
-        whole = whole[:-3]
-    text = group.join([whole, *reversed(groups)]) + (point + fraction if fraction else "")
+    text = f"{int(whole):,}".replace(",", group) + (point + fraction if fraction else "")
     return f"{sign}{text} {currency}" if currency else sign + text
 
 
@@ -87,6 +83,9 @@ def tone(status: str) -> str:
     if len(status) == 3 and status.isdigit():
         return {"2": "good", "3": "quiet", "4": "waits"}.get(status[0], "bad")
     return _TONE_OF.get(status, "quiet")
+
+
+FILTERS = (money, account_number, day, months, oslo, moment_in, abridged, tone)  # of the templates
 
 
 # Each text in Norwegian and in English.

@@ -21,7 +21,19 @@ from emulator.bank import notifications
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.booking import settlement
 from emulator.bank.fixtures.strict_yaml import Parsed
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
+from emulator.bank.kinds import (
+    ACCOUNT,
+    AGREEMENT,
+    BASKET,
+    CARD,
+    CARD_TRANSACTION,
+    CONSENT,
+    CUSTOMER,
+    PAYMENT,
+    PERSON,
+    SCA,
+    SESSION,
+)
 from emulator.bank.notification_targets import Host
 from emulator.bank.notifications import DeliveryResult
 from emulator.packaged import folder
@@ -200,6 +212,11 @@ def test_where_the_feed_drifts_an_account_and_a_card_show_what_tpps_see(emulator
     assert all("Under behandling" in browser.get(page).text for page in pages)
     emulator.service.bank.change_settings({"feed": [{"effect": "late", "days": 60}]})
     assert "Nothing before" in browser.get(pages[0]).text
+    with documents.transaction():
+        for entry in documents.find(CARD_TRANSACTION, cardId=card["id"]):
+            entry.pop("transactionDetails")
+            documents.put(CARD_TRANSACTION, entry)
+    assert browser.get(pages[1]).status == 200
     emulator.service.bank.change_settings({"feed": [{"effect": "late", "chance": 0}]})
     assert "at this moment it shows what is stored" in browser.get(pages[0]).text
 
@@ -517,6 +534,17 @@ def test_a_scenario_is_applied_with_parameters_of_ones_own(emulator: Living, bro
         assert "Somebody*" in browser.get("/_emulator/rules").source
 
 
+def test_a_parameter_that_is_a_number_is_taken_as_the_page_has_it_and_as_it_was_typed(browser: Visitor) -> None:
+    name = "amended-when-booked"
+    for changes, percent in (({}, 10), ({"set-percent": "15"}, 15)):
+        page = press(browser, browser.get(f"/console/scenarios/{name}"), "/scenarios", name=name, **changes)
+        assert "is applied" in page.text
+        assert json.loads(browser.get("/_emulator/settings").source)["feed"][0]["percent"] == percent
+    page = browser.get(f"/console/scenarios/{name}")
+    page = press(browser, page, "/scenarios", name=name, **{"set-percent": "many"})
+    assert "Expected a whole number, found the text 'many'" in page.text
+
+
 def test_what_can_only_be_played_has_no_button_to_apply_it(browser: Visitor) -> None:
     ready = json.loads(browser.get("/_emulator/scenarios").source)["scenarios"]
     for name in [one["name"] for one in ready if one["play"] == "only"]:
@@ -758,6 +786,8 @@ def test_refused_settings_stay_as_they_were_typed_with_the_wrong_ones_marked(
         assert f'value="{value}"' in field[0]
         assert ('aria-invalid="true" aria-describedby="problem"' in field[0]) == marked
     assert 'id="problem"' in wrong.source
+    for text in ("[" * 5000, "9" * 5000, "NaN", "polls: 9999999999999999999", "\x00"):
+        assert press(browser, page, "/settings", feed=text, date_skew=text, progression=text).status == 400
     press(browser, wrong, "/settings", straks_limit="1.50", progression="time")
     settings = emulator.service.bank.settings
     assert (settings.straks_limit, settings.date_skew) == ("1.50", 70)
