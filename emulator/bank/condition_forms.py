@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Self
 
 from pydantic import ConfigDict, Discriminator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, model_validator
@@ -16,15 +14,12 @@ from typing_extensions import TypeAliasType
 
 from emulator.bank.conditions import (
     DECIMAL,
-    Compared,
     Condition,
     Entries,
-    Every,
     Exactly,
-    Matching,
     Members,
     OneOf,
-    Presence,
+    Restricted,
     expression,
     number,
 )
@@ -176,21 +171,16 @@ else:
 def compiled(stated: Any, *, strict: bool = False) -> Condition:
     """The condition for a validated form: a value, a text with `*`, Operators, a list or a mapping."""
     if isinstance(stated, Operators):
-        return Every(tuple(_operators(stated, strict)))
+        listed = stated.in_ if isinstance(stated.in_, list) else [stated.in_]
+        return Restricted(
+            gt=number(stated.gt),
+            lt=number(stated.lt),
+            among=None if stated.in_ is None else OneOf.of(listed, strict),
+            pattern=None if stated.regex is None else expression(stated.regex),
+            absent=stated.absent,
+        )
     if isinstance(stated, list):
         return Entries(tuple(compiled(entry, strict=strict) for entry in stated))
     if isinstance(stated, dict):
         return Members(tuple((name, compiled(inner, strict=strict)) for name, inner in stated.items()), strict)
     return Exactly(stated, strict)
-
-
-def _operators(stated: Operators, strict: bool) -> Iterator[Condition]:
-    for sign, bound in (("gt", stated.gt), ("lt", stated.lt)):
-        if bound is not None:
-            yield Compared(sign, number(bound) or Decimal(0))
-    if stated.in_ is not None:
-        yield OneOf.of(stated.in_, strict) if isinstance(stated.in_, list) else Exactly(stated.in_, strict)
-    if stated.regex is not None:
-        yield Matching(expression(stated.regex))
-    if stated.absent is not None:
-        yield Presence(stated.absent)

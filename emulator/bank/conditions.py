@@ -28,21 +28,12 @@ LONGEST_TEXT = 100_000  # characters; a longer text matches no expression
 MOST_MEMORY = 1 << 20  # bytes that one compiled expression may take
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A compiled expression of google-re2, whose search takes linear time for every pattern."""
-
-    text: str
-    compiled: re2._Regexp
-
-    def matches(self, text: str) -> bool:
-        """Whether `text` contains a match; False for a text of more than 100,000 characters."""
-        return len(text) <= LONGEST_TEXT and self.compiled.search(text) is not None
-
-
 @lru_cache(maxsize=256)
-def expression(text: str) -> Pattern:
-    """The compiled pattern; raises Mismatch with the reason if google-re2 does not accept it."""
+def expression(text: str) -> re2._Regexp:
+    """The compiled expression; raises Mismatch with the reason if google-re2 does not accept it.
+
+    Its search takes linear time for every pattern.
+    """
     import re2  # few banks have a rule with a regular expression
 
     if len(text) > LONGEST_PATTERN:
@@ -51,11 +42,16 @@ def expression(text: str) -> Pattern:
     options.log_errors = False
     options.max_mem = MOST_MEMORY
     try:
-        return Pattern(text, re2.compile(text, options))
+        return re2.compile(text, options)
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if isinstance(error, re2.error) else "half of a surrogate pair"
         reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise Mismatch(text=f"This is not a regular expression of RE2: {reason}.") from None
+
+
+def matches(compiled: re2._Regexp, text: str) -> bool:
+    """Whether `text` contains a match; False for a text of more than 100,000 characters."""
+    return len(text) <= LONGEST_TEXT and compiled.search(text) is not None
 
 
 ABSENT = object()
@@ -82,9 +78,7 @@ def fits(condition: Condition, value: Any) -> bool:
 
 def is_absence(condition: Condition) -> bool:
     """Whether nothing but an absent value fits."""
-    if isinstance(condition, Every):
-        return any(map(is_absence, condition.conditions))
-    return isinstance(condition, Presence) and condition.absent
+    return isinstance(condition, Restricted) and condition.absent is True
 
 
 def number(value: Any) -> Decimal | None:
@@ -163,20 +157,6 @@ def _as_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """`gt` and `lt`: compares numbers, also numbers in text."""
-
-    sign: str
-    bound: Decimal
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        actual = number(value)
-        if actual is None or not (actual > self.bound if self.sign == "gt" else actual < self.bound):
-            word = "more" if self.sign == "gt" else "less"
-            yield path, f"expected {word} than {self.bound}, found {_described(value)}"
-
-
-@dataclass(frozen=True, slots=True)
 class OneOf:
     """`in`: one of several; `texts` are those without `*`, possibly very many; `listed` names all of them."""
 
@@ -198,36 +178,33 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
-    """`regex`: the text contains a match of the expression."""
+class Restricted:
+    """Operators, all of which a value must fit; None: not stated.
 
-    pattern: Pattern
+    `gt` and `lt` compare numbers, also numbers in text; of `pattern` the text contains a match; `absent`: true if the
+    member must be absent, false if it must be present.
+    """
 
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if not isinstance(value, str | int | float) or not self.pattern.matches(_as_text(value)):
-            yield path, f"expected text that matches {self.pattern.text}, found {_described(value)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """`absent`: true if the member must be absent, false if it must be present."""
-
-    absent: bool
+    gt: Decimal | None = None
+    lt: Decimal | None = None
+    among: OneOf | None = None
+    pattern: re2._Regexp | None = None
+    absent: bool | None = None
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if (value is ABSENT) != self.absent:
+        actual = number(value)
+        if self.gt is not None and (actual is None or actual <= self.gt):
+            yield path, f"expected more than {self.gt}, found {_described(value)}"
+        if self.lt is not None and (actual is None or actual >= self.lt):
+            yield path, f"expected less than {self.lt}, found {_described(value)}"
+        if self.among is not None:
+            yield from self.among.differences(value, path)
+        if self.pattern is not None and not (
+            isinstance(value, str | int | float) and matches(self.pattern, _as_text(value))
+        ):
+            yield path, f"expected text that matches {self.pattern.pattern}, found {_described(value)}"
+        if self.absent is not None and (value is ABSENT) != self.absent:
             yield path, f"expected {'nothing' if self.absent else 'a value'}, found {_described(value)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """Several conditions at once."""
-
-    conditions: tuple[Condition, ...]
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        for condition in self.conditions:
-            yield from condition.differences(value, path)
 
 
 @dataclass(frozen=True, slots=True)
