@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Self
 
-from pydantic import ConfigDict, Discriminator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, model_validator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypeAliasType
@@ -23,7 +23,7 @@ from emulator.bank.conditions import (
     expression,
     number,
 )
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse, union
 
 NAMED = r"\$\{"  # in the text of a story: a value that a step has saved
 
@@ -50,18 +50,15 @@ def _bound(value: Any) -> Any:
 def _kind(value: Any) -> str:
     """The form of a condition; a mapping without any operator is a mapping of members."""
     if isinstance(value, list):
-        return "(list)"
-    if isinstance(value, Operators):
-        return "(condition)"
-    if isinstance(value, dict):
-        return "(condition)" if any(name in OPERATORS or name in FOREIGN for name in value) else "(members)"
-    return "(value)"
+        return "list"
+    if isinstance(value, dict) and not any(name in OPERATORS or name in FOREIGN for name in value):
+        return "members"
+    return "condition" if isinstance(value, dict | Operators) else "value"
 
 
 def _single_kind(value: Any) -> str:
-    if isinstance(value, list):
-        return "(list)"
-    return "(condition)" if isinstance(value, dict | Operators) else "(value)"
+    kind = _kind(value)
+    return "condition" if kind == "members" else kind
 
 
 def _no_list(value: Any) -> Any:
@@ -132,36 +129,31 @@ def _fact(value: Any) -> Any:
     return _scalar(value)
 
 
-Value = Annotated[Scalar, Tag("(value)")]
-_Fact = Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]}), Tag("(value)")]
-_Condition = Annotated[Operators, Tag("(condition)")]
-
-# One value: text with `*`, a number, true or false, or Operators.
-Single = Annotated[
-    _Fact | _Condition | Annotated[Any, Reads(_no_list, {"not": {}}), Tag("(list)")],
-    Discriminator(_single_kind),
-]
+_Fact = Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]})]
 
 _NO_OPERATORS = Adds({"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
 
 _MOST_ENTRIES = 1000  # of a list
-# A condition, or members and entries that are themselves conditions; of what a request has, where no null is.
 if TYPE_CHECKING:
+    Single = Any
     Nested = Any
     NestedFacts = Any
 else:
+    # One value: text with `*`, a number, true or false, or Operators.
+    Single = union({"value": _Fact, "condition": Operators}, _single_kind, refused=_no_list)
 
     def _nested(name: str, value: Any) -> Any:
         inner = ForwardRef(name)
-        form = (
-            value
-            | _Condition
-            | Annotated[list[inner], Field(max_length=_MOST_ENTRIES), Tag("(list)")]
-            | Annotated[dict[str, inner], _NO_OPERATORS, Tag("(members)")]
-        )
-        return TypeAliasType(name, Annotated[form, Discriminator(_kind)])
+        forms = {
+            "value": value,
+            "condition": Operators,
+            "list": Annotated[list[inner], Field(max_length=_MOST_ENTRIES)],
+            "members": Annotated[dict[str, inner], _NO_OPERATORS],
+        }
+        return TypeAliasType(name, union(forms, _kind))
 
-    Nested = _nested("Nested", Value)
+    # A condition, or members and entries that are themselves conditions; of what a request has, where no null is.
+    Nested = _nested("Nested", Scalar)
     NestedFacts = _nested("NestedFacts", _Fact)
 
 
