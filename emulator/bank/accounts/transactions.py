@@ -227,12 +227,6 @@ def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
         return _transaction_of(account_id, transaction_id, partial(bank.documents.get, TRANSACTION))
 
 
-def shown(bank: Bank, holder_id: str, shown_id: str, *, kind: EntryKind) -> Mapping[str, Any] | None:
-    """The entry that a drifting feed shows under this id; None also if the feed does not drift."""
-    feed = drifting_feed(bank, kind, holder_id)
-    return None if feed is None else feed.find(shown_id)
-
-
 def _transaction_of(account_id: str, transaction_id: str, get: Callable[[str], Any]) -> Transaction:
     transaction: Transaction | None = get(transaction_id)
     if transaction is None:
