@@ -134,10 +134,8 @@ def _leave_joint_accounts(bank: Bank, customer_id: str) -> None:
 
 def _forget_person(bank: Bank, national_id: str) -> None:
     """Delete the PSU-IDs, sessions, consents and the person document of a person who no longer exists."""
-    for psu in bank.documents.find(PSU, nationalId=national_id):
-        bank.documents.delete(PSU, psu["id"])
-    for session in bank.documents.find(SESSION, nationalId=national_id):
-        bank.documents.delete(SESSION, session["id"])
-    for consent in bank.documents.find(CONSENT, nationalId=national_id):
-        bank.documents.delete(CONSENT, consent["id"])
+    kinds: tuple[Kind[Any], ...] = (PSU, SESSION, CONSENT)
+    for kind in kinds:
+        own = [document["id"] for document in bank.documents.find(kind, nationalId=national_id)]
+        bank.documents.delete_several(kind, own)
     bank.documents.delete(PERSON, national_id)
