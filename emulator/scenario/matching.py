@@ -15,8 +15,18 @@ from pydantic_core import CoreSchema, core_schema
 from emulator.api.headers import IDS, one_spelling
 from emulator.api.operations import OperationVariant, operation_ids, variants
 from emulator.bank import conditions, products
-from emulator.bank.condition_forms import NO_NULL, NestedFacts, Operators, Single, compiled
-from emulator.bank.conditions import ABSENT, Condition, Exactly, Restricted, wildcard
+from emulator.bank.conditions import (
+    ABSENT,
+    NO_NULL,
+    Condition,
+    Exactly,
+    NestedFacts,
+    Operators,
+    Restricted,
+    Single,
+    compiled,
+    wildcard,
+)
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
 from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
