@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from itertools import chain, islice
 from random import Random
 from typing import Annotated, Any, Self
@@ -167,23 +168,18 @@ class _Generator:
             "id": self._new(synthetic_national_number, self._is_person),
             "name": self._pools.person(self._draw),
         }
+        owner_number = person["id"]
+        if corporate:
+            owner_number = self._new(synthetic_organisation_number, self._is_customer)
         customer: Customer = {
-            "id": self._customer_id(person["id"]),
-            "customerNumber": person["id"],
-            "type": "private",
-            "name": person["name"],
+            "id": self._customer_id(owner_number),
+            "customerNumber": owner_number,
+            "type": "corporate" if corporate else "private",
+            "name": self._pools.company(self._draw) if corporate else person["name"],
             "created": self._created,
         }
         if corporate:
-            organisation = self._new(synthetic_organisation_number, self._is_customer)
-            customer = {
-                "id": self._customer_id(organisation),
-                "customerNumber": organisation,
-                "type": "corporate",
-                "name": self._pools.company(self._draw),
-                "organisationNumber": organisation,
-                "created": self._created,
-            }
+            customer["organisationNumber"] = owner_number
         self._customers.append((customer["id"], person["id"]))
         with self._documents.transaction():
             self._documents.put(PERSON, person)
@@ -218,15 +214,9 @@ class _Generator:
     def _account_id(self, bban: str) -> str:
         return self._bank.ids.fixed(f"account:{bban}")
 
-    def _account_number(self, bank_code: str) -> str:
-        def draw(below: Callable[[int], int]) -> str:
-            return synthetic_account_number(below, bank_code)
-
-        def is_used(bban: str) -> bool:
-            in_use = self._documents.first(ACCOUNT, bban=bban) is not None
-            return in_use or self._documents.exists(ACCOUNT, self._account_id(bban))
-
-        return self._new(draw, is_used)
+    def _is_account(self, bban: str) -> bool:
+        in_use = self._documents.first(ACCOUNT, bban=bban) is not None
+        return in_use or self._documents.exists(ACCOUNT, self._account_id(bban))
 
     def _new(self, draw: Callable[[Callable[[int], int]], str], is_used: Callable[[str], bool]) -> str:
         for _ in range(MOST_DRAWS):
@@ -238,7 +228,8 @@ class _Generator:
 
     def _account(self, customer: Customer, index: int) -> Account:
         private = customer["type"] == "private"
-        bban = self._account_number("9990" if private else "9991")
+        draw = partial(synthetic_account_number, bank_code="9990" if private else "9991")
+        bban = self._new(draw, self._is_account)
         names = ("Brukskonto", "Sparekonto") if private else ("Driftskonto", "Plasseringskonto")
         kind = "CACC" if index == 0 else "SVGS"
         account: Account = {
