@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import date
-from decimal import Decimal
 from functools import partial
 from itertools import chain, islice
 from random import Random
@@ -26,6 +25,7 @@ from emulator.bank.reference import (
     synthetic_national_number,
     synthetic_organisation_number,
 )
+from emulator.bank.sandbox import accounts, shortening
 from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, interest, saving, transfer_code
 from emulator.bank.validation import Mismatch, Model, refuse
 
@@ -127,39 +127,23 @@ class _Generator:
             raise BankError("CONFLICT", text)
 
     def delete(self) -> Iterator[int]:
-        """Delete the generated customers one by one, in pieces; yields the number that is left.
-
-        A customer goes at once, with at most BATCH transactions: what a killed process leaves is complete.
-        """
+        """Delete the generated customers one by one, in pieces."""
         documents = self._documents
         while self._customers:
             customer_id, person_id = self._customers[-1]
-            accounts = documents.find(ACCOUNT, customerId=customer_id)
-            counts = [documents.count(TRANSACTION, accountId=account["id"]) for account in accounts]
-            if sum(counts) > BATCH:
-                self._empty(accounts[counts.index(max(counts))])
-                yield len(self._customers)
-                continue
+            own = [account["id"] for account in documents.find(ACCOUNT, customerId=customer_id)]
+            holders = [(TRANSACTION, account_id) for account_id in own]
+            yield from shortening(self._bank, CUSTOMER, customer_id, holders)
+            if documents.content() is not self._content:
+                return
             self._customers.pop()
             with documents.transaction():
-                for account in accounts:
-                    self._empty(account)
-                    documents.delete(ACCOUNT, account["id"])
+                accounts.delete(self._bank, ACCOUNT, own)
                 for agreement in documents.find(AGREEMENT, owner=customer_id):
                     documents.delete(AGREEMENT, agreement["id"])
                 documents.delete(CUSTOMER, customer_id)
                 documents.delete(PERSON, person_id)
             yield len(self._customers)
-
-    def _empty(self, account: Account) -> None:
-        """Delete up to BATCH transactions of an account, newest first; then it is as if they had never been made."""
-        documents = self._documents
-        batch = documents.find(TRANSACTION, accountId=account["id"], limit=BATCH, newest_first=True)
-        with documents.transaction():
-            documents.delete_several(TRANSACTION, [transaction["id"] for transaction in batch])
-            booked = Decimal(account["booked"]) - sum(Decimal(transaction["amount"]) for transaction in batch)
-            account["booked"] = f"{booked:.2f}"
-            documents.put(ACCOUNT, account)
 
     def customer(self, number: int) -> Generator[int, None, dict[str, Any]]:
         """Create a complete customer, after `number` others, in pieces; returns its entry of the answer."""
