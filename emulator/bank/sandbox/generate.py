@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import date
 from functools import partial
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from random import Random
 from typing import Annotated, Any, Self
 
@@ -279,40 +279,29 @@ class _Generator:
 
     def _book(self, customer: Customer, account: Account, moves: Iterable[Move], draw: Random) -> Iterator[int]:
         """Write an account's transactions, oldest first, in pieces; the balance never goes below zero."""
-        # By day, with the balance that each day adds and the lowest within it: no step goes through all of them.
-        by_day: defaultdict[date, list[Move]] = defaultdict(list)
-        sums: defaultdict[date, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        by_day: defaultdict[date, list[Move]] = defaultdict(list)  # sorting all of them would be a long step
         for number, move in enumerate(moves, 1):
             by_day[move.day].append(move)
-            added, low = sums[move.day]
-            added += move.amount
-            sums[move.day] = added, min(low, added)
             if number % DRAWN == 0:
                 yield self.created
-        balance = lowest = 0
-        for _, (added, low) in sorted(sums.items()):
-            lowest = min(lowest, balance + low)
-            balance += added
+        ordered = [move for _, moved in sorted(by_day.items()) for move in moved]
+        lowest = min(accumulate((move.amount for move in ordered), initial=0))
         booked = draw.randrange(500_00, 25_000_00) - lowest
         account["opening"] = account["booked"] = _kroner(booked)
-        ordered = (move for _, moved in sorted(by_day.items()) for move in moved)
-        written = 0
-        while (batch := list(islice(ordered, BATCH))) or not written:
+        for first in range(0, max(len(ordered), 1), BATCH):
+            batch = ordered[first : first + BATCH]
             with self._documents.transaction():
-                for transaction in self._transactions(customer, account, batch, written):
+                for transaction in self._transactions(customer, account, batch, first):
                     self._documents.put(TRANSACTION, transaction)
                     account["lastChange"] = transaction["order"][11:]
                 booked += sum(move.amount for move in batch)
                 account["booked"] = _kroner(booked)
                 self._documents.put(ACCOUNT, account)
-            written += len(batch)
             self.created += len(batch)
             self._piece += len(batch)
             if self._piece >= BATCH:
                 self._piece = 0
                 yield self.created
-            if not batch:
-                return
 
     def _transactions(
         self, customer: Customer, account: Account, moves: list[Move], first: int
