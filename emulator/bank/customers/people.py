@@ -131,8 +131,11 @@ def engagement(identity: str, customer_id: str, account: Account, roles: Iterabl
     }
 
 
-def admit(agreement: Agreement, engagement: Engagement, customer: Customer) -> None:
-    """Let a private customer with a new engagement act under the agreement, as a guest."""
+def engage(agreement: Agreement, engagement: Engagement, customer: Customer) -> None:
+    """Add an engagement of `customer` to an agreement, under which a private one then acts as a guest."""
+    agreement["engagements"].append(engagement)
+    if engagement["accountId"] not in agreement["accounts"]:
+        agreement["accounts"].append(engagement["accountId"])
     number = customer["customerNumber"]
     if customer["type"] == "private" and number not in agreement["persons"]:
         agreement["persons"].append(number)
