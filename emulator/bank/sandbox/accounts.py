@@ -40,6 +40,7 @@ from emulator.bank.kinds import (
 from emulator.bank.money import plain, too_fine
 from emulator.bank.payment import lifecycle
 from emulator.bank.sandbox import (
+    PIECE,
     Body,
     booked_balance,
     customer_named,
@@ -280,7 +281,7 @@ def deleting_transactions(bank: Bank, kind: HolderKind, identity: str) -> Iterat
     if kind is not ACCOUNT:
         _delete_entries(bank, entries, identity)
         return
-    ledger.forget(bank, identity)
+    ledger.forget_oldest(bank, identity, PIECE)  # there are no more
     reserved = Decimal(0)
     for transaction in bank.documents.find(TRANSACTION, accountId=identity):
         if "paymentId" not in transaction and "feeFor" not in transaction:
