@@ -25,7 +25,8 @@ from emulator.bank.reference import (
     synthetic_national_number,
     synthetic_organisation_number,
 )
-from emulator.bank.sandbox import accounts, shortening
+from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.sandbox import shortening
 from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, interest, saving, transfer_code
 from emulator.bank.validation import Mismatch, Model, refuse
 
@@ -138,7 +139,7 @@ class _Generator:
                 return
             self._customers.pop()
             with documents.transaction():
-                accounts.delete(self._bank, ACCOUNT, own)
+                sandbox_accounts.delete(self._bank, ACCOUNT, own)
                 for agreement in documents.find(AGREEMENT, owner=customer_id):
                     documents.delete(AGREEMENT, agreement["id"])
                 documents.delete(CUSTOMER, customer_id)
