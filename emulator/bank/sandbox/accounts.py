@@ -31,6 +31,7 @@ from emulator.bank.kinds import (
     CARD,
     CARD_TRANSACTION,
     CONSENT,
+    ENTRIES_OF,
     PAYMENT,
     QUOTA,
     TRANSACTION,
@@ -214,9 +215,9 @@ def _find(bank: Bank, kind: HolderKind, identity: str) -> EntryKind:
     """The kind of the entries of an account or card account; RESOURCE_UNKNOWN if there is none of this id."""
     if kind is ACCOUNT:
         accounts.find(bank, identity)
-        return TRANSACTION
-    accounts.find_card(bank, identity)
-    return CARD_TRANSACTION
+    else:
+        accounts.find_card(bank, identity)
+    return ENTRIES_OF[kind]
 
 
 def deleting(bank: Bank, kind: HolderKind, identity: str) -> Iterator[int]:
@@ -235,7 +236,7 @@ def delete(bank: Bank, kind: HolderKind, identities: Collection[str]) -> None:
     for identity in identities:
         if kind is ACCOUNT:
             _detach_payments(bank, identity)
-        _delete_entries(bank, TRANSACTION if kind is ACCOUNT else CARD_TRANSACTION, identity)
+        _delete_entries(bank, ENTRIES_OF[kind], identity)
         for agreement in bank.documents.find(AGREEMENT, accounts=identity):
             keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] not in gone)
         bank.documents.delete(kind, identity)
