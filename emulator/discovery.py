@@ -30,12 +30,10 @@ def discover(
     kind: type[Value],
     *,
     names: Callable[[Value], Iterable[str]],
-    problem: Callable[[Value], str | None] = lambda _: None,
 ) -> tuple[Value, ...]:
     """The values of type `kind` that the modules in `folder` define, alone or in tuples, in the order of their names.
 
-    `problem` says why a value cannot be used, as the end of a sentence, or None. Raises MalformedModule, also for a
-    module without such a value and for a second one of a name.
+    Raises MalformedModule for a module without such a value, and for a second one of a name.
     """
     values: list[Value] = []
     seen: set[str] = set()
@@ -45,8 +43,6 @@ def discover(
         if not own:
             raise MalformedModule(f"{module.__name__} has no {kind.__name__}")
         for value in own:
-            if (reason := problem(value)) is not None:
-                raise MalformedModule(f"{module.__name__} {reason}")
             for name in names(value):
                 if name in seen:
                     raise MalformedModule(f"{module.__name__} is a second {name}")

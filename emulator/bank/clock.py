@@ -23,7 +23,6 @@ from emulator.store import Documents
 OSLO = ZoneInfo("Europe/Oslo")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_SECONDS = len("2026-03-02T08:00:00")
 
 Mode = Literal["live", "frozen"]
 NEW_CLOCK: ClockDocument = {"id": "clock", "mode": "live", "offset": 0.0}
@@ -44,17 +43,7 @@ def real_seconds() -> float:
 
 def stamp(at: datetime) -> str:
     """A moment as documents store it: UTC, microseconds, so that text order is time order."""
-    return _stamp(_since_epoch(at))
-
-
-def _since_epoch(at: datetime) -> int:
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def _stamp(microseconds: int) -> str:
-    seconds, rest = divmod(microseconds, 1_000_000)
-    digits = f"{1_000_000 + rest}"  # with a leading one: faster than formatting with leading zeros
-    return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()[:_SECONDS]}.{digits[1:]}+00:00"
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def later(stamped: str, by: timedelta) -> str:
@@ -107,23 +96,22 @@ class Clock:
         document = document or NEW_CLOCK
         self.mode: Mode = document["mode"]
         self._offset = timedelta(seconds=document.get("offset", 0.0))
-        self._ahead = self._offset // _MICROSECOND
         self._frozen = stamp(moment(document["now"])) if document["mode"] == "frozen" else None
         self._held: str | None = None
 
     def hold(self) -> str:
         """Stop bank time until `release`, or until the clock is set, and return its stamp."""
-        self._held = held = self._frozen or _stamp(self._live())
+        self._held = held = self._frozen or self._live()
         return held
 
-    def _live(self) -> int:
-        """Live bank time, in microseconds since 1970."""
+    def _live(self) -> str:
+        """Live bank time as documents store it."""
         now = time.time_ns() // 1000
         if now < self.latest:  # the host's clock was set back: bank time stands still until it has caught up
             now = self.latest
         else:
             self.latest = now
-        return now + self._ahead
+        return stamp(_EPOCH + timedelta(microseconds=now) + self._offset)
 
     @contextmanager
     def standing_at(self, stamped: str) -> Iterator[None]:
@@ -148,12 +136,7 @@ class Clock:
 
     def stamp(self) -> str:
         """Bank time as documents store it."""
-        return self._held or self._frozen or _stamp(self._live())
-
-    def has_reached(self, stamped: str) -> bool:
-        """Whether bank time has come to the moment of a stamp."""
-        still = self._held or self._frozen
-        return _since_epoch(moment(stamped)) <= self._live() if still is None else stamped <= still
+        return self._held or self._frozen or self._live()
 
     def today(self) -> date:
         """The Oslo date of bank time."""

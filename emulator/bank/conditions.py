@@ -1,7 +1,8 @@
-"""Conditions on a value, as they are evaluated; `condition_forms.py` has their forms in a file.
+"""Conditions on a value: their forms in a file, and as they are evaluated.
 
-Rules match requests with them, stories check answers. A rule compares loosely (`10` fits "10.00", because headers and
-amounts are text), an expectation strictly (text is text, a number is a number).
+A condition is exact (a text may have `*`), or `{gt, lt, in, regex, absent}`, or a mapping or list of conditions. Rules
+match requests with them, stories check answers. A rule compares loosely (`10` fits "10.00", because headers and amounts
+are text), an expectation strictly (text is text, a number is a number). In a story, text may contain `${name}`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Protocol, Self
+
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+from typing_extensions import TypeAliasType
 
 from emulator.bank.errors import counted
 from emulator.bank.problems import Path, described
-from emulator.bank.validation import Mismatch
+from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse, union
 
 if TYPE_CHECKING:
     import re2
@@ -28,21 +34,12 @@ LONGEST_TEXT = 100_000  # characters; a longer text matches no expression
 MOST_MEMORY = 1 << 20  # bytes that one compiled expression may take
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A compiled expression of google-re2, whose search takes linear time for every pattern."""
-
-    text: str
-    compiled: re2._Regexp
-
-    def matches(self, text: str) -> bool:
-        """Whether `text` contains a match; False for a text of more than 100,000 characters."""
-        return len(text) <= LONGEST_TEXT and self.compiled.search(text) is not None
-
-
 @lru_cache(maxsize=256)
-def expression(text: str) -> Pattern:
-    """The compiled pattern; raises Mismatch with the reason if google-re2 does not accept it."""
+def expression(text: str) -> re2._Regexp:
+    """The compiled expression; raises Mismatch with the reason if google-re2 does not accept it.
+
+    Its search takes linear time for every pattern.
+    """
     import re2  # few banks have a rule with a regular expression
 
     if len(text) > LONGEST_PATTERN:
@@ -51,11 +48,16 @@ def expression(text: str) -> Pattern:
     options.log_errors = False
     options.max_mem = MOST_MEMORY
     try:
-        return Pattern(text, re2.compile(text, options))
+        return re2.compile(text, options)
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if isinstance(error, re2.error) else "half of a surrogate pair"
         reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise Mismatch(text=f"This is not a regular expression of RE2: {reason}.") from None
+
+
+def matches(compiled: re2._Regexp, text: str) -> bool:
+    """Whether `text` contains a match; False for a text of more than 100,000 characters."""
+    return len(text) <= LONGEST_TEXT and compiled.search(text) is not None
 
 
 ABSENT = object()
@@ -82,9 +84,7 @@ def fits(condition: Condition, value: Any) -> bool:
 
 def is_absence(condition: Condition) -> bool:
     """Whether nothing but an absent value fits."""
-    if isinstance(condition, Every):
-        return any(map(is_absence, condition.conditions))
-    return isinstance(condition, Presence) and condition.absent
+    return isinstance(condition, Restricted) and condition.absent is True
 
 
 def number(value: Any) -> Decimal | None:
@@ -163,20 +163,6 @@ def _as_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """`gt` and `lt`: compares numbers, also numbers in text."""
-
-    sign: str
-    bound: Decimal
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        actual = number(value)
-        if actual is None or not (actual > self.bound if self.sign == "gt" else actual < self.bound):
-            word = "more" if self.sign == "gt" else "less"
-            yield path, f"expected {word} than {self.bound}, found {_described(value)}"
-
-
-@dataclass(frozen=True, slots=True)
 class OneOf:
     """`in`: one of several; `texts` are those without `*`, possibly very many; `listed` names all of them."""
 
@@ -198,36 +184,33 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
-    """`regex`: the text contains a match of the expression."""
+class Restricted:
+    """Operators, all of which a value must fit; None: not stated.
 
-    pattern: Pattern
+    `gt` and `lt` compare numbers, also numbers in text; of `pattern` the text contains a match; `absent`: true if the
+    member must be absent, false if it must be present.
+    """
 
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if not isinstance(value, str | int | float) or not self.pattern.matches(_as_text(value)):
-            yield path, f"expected text that matches {self.pattern.text}, found {_described(value)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """`absent`: true if the member must be absent, false if it must be present."""
-
-    absent: bool
+    gt: Decimal | None = None
+    lt: Decimal | None = None
+    among: OneOf | None = None
+    pattern: re2._Regexp | None = None
+    absent: bool | None = None
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if (value is ABSENT) != self.absent:
+        actual = number(value)
+        if self.gt is not None and (actual is None or actual <= self.gt):
+            yield path, f"expected more than {self.gt}, found {_described(value)}"
+        if self.lt is not None and (actual is None or actual >= self.lt):
+            yield path, f"expected less than {self.lt}, found {_described(value)}"
+        if self.among is not None:
+            yield from self.among.differences(value, path)
+        if self.pattern is not None and not (
+            isinstance(value, str | int | float) and matches(self.pattern, _as_text(value))
+        ):
+            yield path, f"expected text that matches {self.pattern.pattern}, found {_described(value)}"
+        if self.absent is not None and (value is ABSENT) != self.absent:
             yield path, f"expected {'nothing' if self.absent else 'a value'}, found {_described(value)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """Several conditions at once."""
-
-    conditions: tuple[Condition, ...]
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        for condition in self.conditions:
-            yield from condition.differences(value, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,3 +261,158 @@ class Entries:
             return
         several = [list(entry.differences(value, (*path, start + at))) for at, value in enumerate(rest[:MOST_COMPARED])]
         yield from min(several, key=len)
+
+
+# Forms
+
+NAMED = r"\$\{"  # in the text of a story: a value that a step has saved
+
+OPERATORS = ("gt", "lt", "in", "regex", "absent")
+# Operators of other tools: as names of members they would never fit, and the author would not see why.
+FOREIGN = frozenset({"gte", "lte", "ge", "le", "eq", "ne", "equals", "matches", "contains", "exists", "like", "not"})
+
+
+def _expression(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Mismatch("text")
+    if "${" not in value:
+        expression(value)
+    return value
+
+
+def _bound(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number or (isinstance(value, str) and ("${" in value or DECIMAL.fullmatch(value))):
+        return value
+    raise Mismatch("a number")
+
+
+def _kind(value: Any) -> str:
+    """The form of a condition; a mapping without any operator is a mapping of members."""
+    if isinstance(value, list):
+        return "list"
+    if isinstance(value, dict) and not any(name in OPERATORS or name in FOREIGN for name in value):
+        return "members"
+    return "condition" if isinstance(value, dict | Operators) else "value"
+
+
+def _single_kind(value: Any) -> str:
+    kind = _kind(value)
+    return "condition" if kind == "members" else kind
+
+
+def _no_list(value: Any) -> Any:
+    del value
+    raise Mismatch(text="Expected one value; several are written as {in: [...]}.")
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        raise Mismatch("one value")
+    return value
+
+
+ONE_VALUE: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
+Scalar = Annotated[Any, Reads(_scalar, ONE_VALUE)]
+_Bound = Annotated[
+    Any,
+    Reads(_bound, {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{DECIMAL.pattern}$|{NAMED}"}]}),
+]
+
+
+class OrSaved:
+    """Also accepts a string with `${name}` of an earlier step: `Annotated[int, OrSaved()]`."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            lambda value, read: value if isinstance(value, str) and "${" in value else read(value), handler(source)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": "string", "pattern": NAMED}]}
+
+
+class Operators(Model):
+    """One or several operators that a value must fit."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    gt: Omittable[_Bound] = None
+    lt: Omittable[_Bound] = None
+    in_: Omittable[Annotated[list[Scalar], Field(min_length=1), OrSaved()]] = Field(None, alias="in")
+    regex: Annotated[str | None, Reads(_expression, {"type": "string", "pattern": r"\S"})] = None
+    absent: Omittable[bool] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _asks_for_something(cls, value: Any) -> Any:
+        if value == {}:
+            refuse(Mismatch(text=f"A condition needs one of {', '.join(OPERATORS)}.", value=value))
+        return value
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        if self.absent and len(self.model_fields_set) > 1:
+            refuse(Mismatch(text="Nothing is absent and fits another operator too.", value=self))
+        least, most = number(self.gt), number(self.lt)
+        if least is not None and most is not None and least >= most:
+            refuse(Mismatch(text=f"No number is more than {self.gt} and less than {self.lt}.", value=self))
+        return self
+
+
+NO_NULL = "No request has null here; {absent: true} means that there is nothing."
+
+
+def _fact(value: Any) -> Any:
+    if value is None:
+        raise Mismatch(text=NO_NULL)
+    return _scalar(value)
+
+
+_Fact = Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]})]
+
+_NO_OPERATORS = Adds({"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
+
+_MOST_ENTRIES = 1000  # of a list
+if TYPE_CHECKING:
+    Single = Any
+    Nested = Any
+    NestedFacts = Any
+else:
+    # One value: text with `*`, a number, true or false, or Operators.
+    Single = union({"value": _Fact, "condition": Operators}, _single_kind, refused=_no_list)
+
+    def _nested(name: str, value: Any) -> Any:
+        inner = ForwardRef(name)
+        forms = {
+            "value": value,
+            "condition": Operators,
+            "list": Annotated[list[inner], Field(max_length=_MOST_ENTRIES)],
+            "members": Annotated[dict[str, inner], _NO_OPERATORS],
+        }
+        return TypeAliasType(name, union(forms, _kind))
+
+    # A condition, or members and entries that are themselves conditions; of what a request has, where no null is.
+    Nested = _nested("Nested", Scalar)
+    NestedFacts = _nested("NestedFacts", _Fact)
+
+
+# From a form to its condition
+
+
+def compiled(stated: Any, *, strict: bool = False) -> Condition:
+    """The condition for a validated form: a value, a text with `*`, Operators, a list or a mapping."""
+    if isinstance(stated, Operators):
+        listed = stated.in_ if isinstance(stated.in_, list) else [stated.in_]
+        return Restricted(
+            gt=number(stated.gt),
+            lt=number(stated.lt),
+            among=None if stated.in_ is None else OneOf.of(listed, strict),
+            pattern=None if stated.regex is None else expression(stated.regex),
+            absent=stated.absent,
+        )
+    if isinstance(stated, list):
+        return Entries(tuple(compiled(entry, strict=strict) for entry in stated))
+    if isinstance(stated, dict):
+        return Members(tuple((name, compiled(inner, strict=strict)) for name, inner in stated.items()), strict)
+    return Exactly(stated, strict)

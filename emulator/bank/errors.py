@@ -1,7 +1,7 @@
 """The errors of the bank, raised at any depth and rendered in one place (`api/render.py`).
 
-A code is a member of `Code`, a row of `STATUS` and one of `TABLE` (in `tests/unit/api/test_statuses.py`), and a section
-of errors.md, with *When* and *Next* (the table there is generated). A status that no other code has also needs a row of
+A code is a member of `Code`, a word of `_BY_STATUS`, a row of `TABLE` (in `tests/unit/api/test_statuses.py`), and a
+section of errors.md, with *When* and *Next* (the table there is generated). A status of no other code needs a row of
 `REFUSALS` (`api/description/openapi.py`) and a refusal in `tests/docs/answers.py`, which records it. The statuses of
 redirects are in `authentication/sca.py` (`_STATUSES`; 400 for any other). Texts for TPPs are in English; what a
 customer reads in place of a code is `refused_CODE` in `web/pages/wording.py`. A rule's answer takes the usual code of
@@ -23,34 +23,23 @@ Code = Literal[
     "PRODUCT_UNKNOWN", "PRODUCT_INVALID", "KID_MISSING", "KID_INVALID", "PAYMENT_FAILED", "EXECUTION_DATE_INVALID",
     "REFERENCE_MIX_INVALID",
 ]  # fmt: skip
+_BY_STATUS: Mapping[int, tuple[Code, ...]] = {
+    400: (
+        "BAD_REQUEST", "FORMAT_ERROR", "HTTP_HEADER_REQUIRED", "QUERY_PARAMETER_REQUIRED", "KID_MISSING", "KID_INVALID",
+        "PAYMENT_FAILED", "EXECUTION_DATE_INVALID", "REFERENCE_MIX_INVALID", "SCA_INVALID",
+    ),
+    401: (
+        "SCA_NOT_FOUND", "SCA_EXPIRED", "CONSENT_UNKNOWN", "CONSENT_INVALID", "CONSENT_EXPIRED",
+        "PSU_CREDENTIALS_INVALID",
+    ),
+    403: ("FORBIDDEN", "PRODUCT_INVALID"),
+    404: ("NOT_FOUND", "RESOURCE_UNKNOWN", "PRODUCT_UNKNOWN"),
+    409: ("CONFLICT",),
+    429: ("ACCESS_EXCEEDED",),
+    500: ("SYSTEM_ERROR",),
+}  # fmt: skip
 # errors.md#all-codes; RESOURCE_UNKNOWN is 400 if the id is in a body.
-STATUS: Mapping[Code, int] = {
-    "BAD_REQUEST": 400,
-    "FORMAT_ERROR": 400,
-    "HTTP_HEADER_REQUIRED": 400,
-    "QUERY_PARAMETER_REQUIRED": 400,
-    "KID_MISSING": 400,
-    "KID_INVALID": 400,
-    "PAYMENT_FAILED": 400,
-    "EXECUTION_DATE_INVALID": 400,
-    "REFERENCE_MIX_INVALID": 400,
-    "SCA_INVALID": 400,
-    "SCA_NOT_FOUND": 401,
-    "SCA_EXPIRED": 401,
-    "CONSENT_UNKNOWN": 401,
-    "CONSENT_INVALID": 401,
-    "CONSENT_EXPIRED": 401,
-    "PSU_CREDENTIALS_INVALID": 401,
-    "FORBIDDEN": 403,
-    "PRODUCT_INVALID": 403,
-    "NOT_FOUND": 404,
-    "RESOURCE_UNKNOWN": 404,
-    "PRODUCT_UNKNOWN": 404,
-    "CONFLICT": 409,
-    "ACCESS_EXCEEDED": 429,
-    "SYSTEM_ERROR": 500,
-}
-
+STATUS: Mapping[Code, int] = {code: status for status, codes in _BY_STATUS.items() for code in codes}
 
 MOST_MESSAGES = 1000  # of one request, to limit the size of the answer (assumed)
 MOST_QUOTED = 60  # characters of a refused value that its message quotes

@@ -21,8 +21,7 @@ import orjson
 from pydantic import ConfigDict, Field, model_validator
 
 from emulator.bank.clock import OSLO, later, stamp
-from emulator.bank.condition_forms import Single, compiled
-from emulator.bank.conditions import ABSENT, Condition, Members, fits
+from emulator.bank.conditions import ABSENT, Condition, Members, Single, compiled, fits
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.money import plain, quantize
 from emulator.bank.problems import Problem

@@ -121,6 +121,7 @@ CONTACT = Kind[d.Contact]("contact")  # id: the tppId
 
 HolderKind = Kind[d.Account] | Kind[d.Card]
 EntryKind = Kind[d.Transaction] | Kind[d.CardTransaction]
+ENTRIES_OF: Mapping[HolderKind, EntryKind] = {ACCOUNT: TRANSACTION, CARD: CARD_TRANSACTION}
 
 KINDS: tuple[Kind[Any], ...] = tuple(declared for declared in globals().values() if isinstance(declared, Kind))
 """Every kind, in the order above."""

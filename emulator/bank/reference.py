@@ -100,45 +100,20 @@ def kid_mod_11(digits: str) -> str:
 
 
 def is_national_number(text: str) -> bool:
-    """Whether this is a Norwegian identity number or D-number: a real birth date and both check digits.
+    """Whether this is a Norwegian identity number or D-number: a day of a month, and both check digits.
 
     Numbers of the synthetic series (month + 80, also + 40 and + 65) are accepted: a sandbox has no real persons.
     """
-    return birth_date(text) is not None and _person_digits(text[:9]) == text[9:]
+    if _ELEVEN_DIGITS.fullmatch(text) is None or _person_digits(text[:9]) != text[9:]:
+        return False
+    day, month = int(text[:2]), int(text[2:4])
+    return (1 <= day <= 31 or 41 <= day <= 71) and any(1 <= month - added <= 12 for added in _MONTH_SERIES)
 
 
 def _person_digits(nine: str) -> str | None:
     first = _mod_11(nine, _PERSON_FIRST)
     second = _mod_11(nine + first, _PERSON_SECOND) if first is not None else None
     return first + second if first is not None and second is not None else None
-
-
-def birth_date(text: str) -> date | None:
-    """The birth date in an identity number, or None; check digits are not checked."""
-    if _ELEVEN_DIGITS.fullmatch(text) is None:
-        return None
-    day, month, year, individual = int(text[:2]), int(text[2:4]), int(text[4:6]), int(text[6:9])
-    if day > 40:  # a D-number
-        day -= 40
-    century = _century(year, individual)
-    months = [month - added for added in _MONTH_SERIES if 1 <= month - added <= 12]
-    if century is None or not months:
-        return None
-    try:
-        return date(century + year, months[0], day)
-    except ValueError:
-        return None
-
-
-def _century(year: int, individual: int) -> int | None:
-    """The century, from the last two digits of the year and the individual number."""
-    if individual < 500:
-        return 1900
-    if year < 40:
-        return 2000
-    if 500 <= individual < 750 and year >= 54:
-        return 1800
-    return 1900 if individual >= 900 else None
 
 
 def synthetic_national_number(below: Below) -> str:

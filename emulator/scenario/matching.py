@@ -15,8 +15,18 @@ from pydantic_core import CoreSchema, core_schema
 from emulator.api.headers import IDS, one_spelling
 from emulator.api.operations import OperationVariant, operation_ids, variants
 from emulator.bank import conditions, products
-from emulator.bank.condition_forms import NO_NULL, NestedFacts, Operators, Single, compiled
-from emulator.bank.conditions import ABSENT, Condition, Every, Exactly, OneOf, wildcard
+from emulator.bank.conditions import (
+    ABSENT,
+    NO_NULL,
+    Condition,
+    Exactly,
+    NestedFacts,
+    Operators,
+    Restricted,
+    Single,
+    compiled,
+    wildcard,
+)
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
 from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
@@ -130,10 +140,9 @@ def _can_have(variant: OperationVariant, name: str, condition: Condition) -> boo
 
 def _can_be(address: list[str], condition: Condition) -> bool:
     """Whether a path of this address, with or without the prefix of a bank, may meet a condition; in doubt, yes."""
-    if isinstance(condition, Every):
-        return all(_can_be(address, one) for one in condition.conditions)
-    if isinstance(condition, OneOf):
-        return any(_can_be(address, one) for one in (*map(Exactly, condition.texts), *condition.others))
+    if isinstance(condition, Restricted) and condition.among is not None:
+        among = condition.among
+        return any(_can_be(address, one) for one in (*map(Exactly, among.texts), *among.others))
     if isinstance(condition, Exactly) and isinstance(condition.wanted, str):
         text, star, _ = condition.wanted.partition("*")
         start = text.find("/v1/")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from emulator.bank import fixtures
-from emulator.bank.condition_forms import NAMED, Scalar
+from emulator.bank.conditions import NAMED, Scalar
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, filled, json_schema, matching, refuse, union
 from emulator.scenario.actors import As, NewTpp

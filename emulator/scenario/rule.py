@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, create_model, model_validator
 
-from emulator.bank.condition_forms import Operators
+from emulator.bank.conditions import Operators
 from emulator.bank.products import Product
 from emulator.bank.validation import Mismatch, Model, Omittable, Text200, refuse, union
 from emulator.scenario.effects import Effect, effects

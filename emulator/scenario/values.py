@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from emulator.bank.condition_forms import Operators, compiled
-from emulator.bank.conditions import fits
+from emulator.bank.conditions import Operators, compiled, fits
 from emulator.bank.problems import Path, path_of
 from emulator.bank.settings import problems_in, schemas
 from emulator.bank.validation import Mismatch, Model, Reads, decimal_text, matching, one_of, refuse, union

@@ -147,17 +147,6 @@ def forget_oldest(bank: Bank, account_id: str, most: int) -> None:
         bank.documents.put(ACCOUNT, account)
 
 
-def forget(bank: Bank, account_id: str) -> int:
-    """Delete the booked transactions of an account and return their number; the balance becomes the opening balance."""
-    account = bank.find(ACCOUNT, account_id)
-    booked = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|booked")
-    bank.documents.delete_several(TRANSACTION, booked)
-    account["opening"] = account["booked"]
-    account["lastChange"] = bank.clock.stamp()
-    bank.documents.put(ACCOUNT, account)
-    return len(booked)
-
-
 def reporting(bank: Bank) -> Generator[None, None, dict[str, Any]]:
     """The whole ledger, recomputed: `{balanced, accounts: [...], totals: {NOK: ...}}`.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -84,19 +84,48 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
     more = False
-    feed = drifting_feed(bank, kind, holder_id)
     for shelf in SHELVES[window.status]:
-        group = f"{holder_id}|{shelf}"
-        source = _Shelf(bank, kind, group, window, drifting=None if feed is None else feed.listed(shelf))
         if shelf == PENDING and window.all_pending:
-            texts[shelf] = source.everything()
+            everything = replace(window, first=None, last=None)
+            texts[shelf] = _listed(bank, kind, holder_id, shelf, everything)
             continue
-        listed = source.slice(offset, room + 1)
+        listed = _listed(bank, kind, holder_id, shelf, window, offset=offset, limit=room + 1)
         texts[shelf] = listed[:room]
         more = more or len(listed) > room
-        offset = max(0, offset - source.count()) if not listed else 0
+        if listed:
+            offset = 0
+        elif shelf == PENDING:
+            offset -= len(_listed(bank, kind, holder_id, shelf, window))
         room -= len(texts[shelf])
     return TransactionPage(texts, more)
+
+
+def _listed(
+    bank: Bank,
+    kind: EntryKind,
+    holder_id: str,
+    shelf: str,
+    window: Window,
+    *,
+    offset: int = 0,
+    limit: int | None = None,
+) -> list[bytes]:
+    """The booked or the pending entries within the dates of `window`, newest first."""
+    # A date is a prefix of the order's `date|moment`; `~` sorts behind every moment.
+    low, high = window.first or "", "~" if window.last is None else f"{window.last}|~"
+    stop = None if limit is None else offset + limit
+    # Every document gives at least one entry, so of ungrouped ones the first of as many documents are enough.
+    first = offset if window.grouped else 0
+    feed = drifting_feed(bank, kind, holder_id)
+    if feed is not None:
+        within = (entry for entry in feed.listed(shelf) if low <= entry["order"] <= high)
+        texts = [orjson.dumps(entry) for entry in islice(within, first, stop)]
+    else:
+        most = None if stop is None else stop - first
+        texts = bank.documents.range_texts(
+            kind, "shelf", group=f"{holder_id}|{shelf}", low=low, high=high, reverse=True, offset=first, limit=most
+        )
+    return texts if window.grouped else list(islice(_one_by_one(texts), offset, stop))
 
 
 class DriftingFeed:
@@ -144,47 +173,6 @@ def _numbers(bank: Bank, kind: EntryKind, holder_id: str) -> tuple[str, ...]:
 def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> DriftingFeed | None:
     """The drifting feed of an account or card; None if entries are shown as they are stored."""
     return DriftingFeed(bank, kind, holder_id) if bank.settings.drift else None
-
-
-class _Shelf:
-    """The booked or the pending entries of one account, newest first; `drifting`: as a drifting feed shows them."""
-
-    def __init__(
-        self, bank: Bank, kind: EntryKind, group: str, window: Window, *, drifting: Sequence[Entry] | None
-    ) -> None:
-        self._documents = bank.documents
-        self._kind = kind
-        self._group = group
-        self._low = window.first
-        # A date is a prefix of the order's `date|moment`; `~` sorts behind every moment.
-        self._high = f"{window.last}|~" if window.last is not None else None
-        self._grouped = window.grouped
-        self._drifting = drifting
-
-    def _read(self, *, offset: int = 0, limit: int | None = None) -> list[bytes]:
-        low, high = self._low, self._high
-        if self._drifting is not None:
-            within = (e for e in self._drifting if (low or "") <= e["order"] and (high is None or e["order"] <= high))
-            return [orjson.dumps(entry) for entry in islice(within, offset, None if limit is None else offset + limit)]
-        return self._documents.range_texts(
-            self._kind, "shelf", group=self._group, low=low, high=high, reverse=True, offset=offset, limit=limit
-        )
-
-    def everything(self) -> list[bytes]:
-        self._low = self._high = None
-        read = self._read()
-        return read if self._grouped else list(_one_by_one(read))
-
-    def slice(self, offset: int, limit: int) -> list[bytes]:
-        if self._grouped:
-            return self._read(offset=offset, limit=limit)
-        # Every document gives at least one entry, so the first offset + limit documents are enough.
-        return list(_one_by_one(self._read(limit=offset + limit)))[offset : offset + limit]
-
-    def count(self) -> int:
-        if self._grouped and self._drifting is None:
-            return self._documents.range_count(self._kind, "shelf", group=self._group, low=self._low, high=self._high)
-        return len(self._read()) if self._grouped else sum(1 for _ in _one_by_one(self._read()))
 
 
 def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
@@ -237,12 +225,6 @@ def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
         return _shown(bank, account_id, transaction_id)
     except BankError:
         return _transaction_of(account_id, transaction_id, partial(bank.documents.get, TRANSACTION))
-
-
-def shown(bank: Bank, holder_id: str, shown_id: str, *, kind: EntryKind) -> Mapping[str, Any] | None:
-    """The entry that a drifting feed shows under this id; None also if the feed does not drift."""
-    feed = drifting_feed(bank, kind, holder_id)
-    return None if feed is None else feed.find(shown_id)
 
 
 def _transaction_of(account_id: str, transaction_id: str, get: Callable[[str], Any]) -> Transaction:

@@ -45,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote, unquote_plus, urlencode
 
 from emulator.bank import notifications
@@ -55,6 +55,7 @@ from emulator.bank.customers import consents, people, sessions
 from emulator.bank.documents import Agreement, Sca, Session
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BASKET, PAYMENT, SCA
+from emulator.store import Kind
 
 LIFETIME = timedelta(minutes=10)
 STEPS = ("identity", "method", "context", "approve")
@@ -65,6 +66,7 @@ ACCOUNT_ACCESS = ("access", "consent")
 # oldest of them are evicted.
 PASSING = ("access", "consent", "user")
 PASSING_KEPT = 5_000
+_LINKED: Mapping[str, Kind[Any]] = {"payment": PAYMENT, "basket": BASKET}  # whose target names its open SCA
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,16 +366,11 @@ def _close(
 
 def _unlink(bank: Bank, sca: Sca) -> None:
     """Remove the target's link to an SCA, so that reading a status does not have to read the SCA."""
-    if sca["purpose"] == "payment":
-        payment = bank.documents.get(PAYMENT, sca["target"])
-        if payment is not None and payment.get("sca") == sca["id"]:
-            del payment["sca"]
-            bank.documents.put(PAYMENT, payment)
-    elif sca["purpose"] == "basket":
-        basket = bank.documents.get(BASKET, sca["target"])
-        if basket is not None and basket.get("sca") == sca["id"]:
-            del basket["sca"]
-            bank.documents.put(BASKET, basket)
+    kind = _LINKED.get(sca["purpose"])
+    target = None if kind is None else bank.documents.get(kind, sca["target"])
+    if kind is not None and target is not None and target.get("sca") == sca["id"]:
+        del target["sca"]
+        bank.documents.put(kind, target)
 
 
 def needs_choice(bank: Bank, sca: Sca) -> bool:

@@ -131,8 +131,11 @@ def engagement(identity: str, customer_id: str, account: Account, roles: Iterabl
     }
 
 
-def admit(agreement: Agreement, engagement: Engagement, customer: Customer) -> None:
-    """Let a private customer with a new engagement act under the agreement, as a guest."""
+def engage(agreement: Agreement, engagement: Engagement, customer: Customer) -> None:
+    """Add an engagement of `customer` to an agreement, under which a private one then acts as a guest."""
+    agreement["engagements"].append(engagement)
+    if engagement["accountId"] not in agreement["accounts"]:
+        agreement["accounts"].append(engagement["accountId"])
     number = customer["customerNumber"]
     if customer["type"] == "private" and number not in agreement["persons"]:
         agreement["persons"].append(number)
@@ -187,20 +190,9 @@ def reaches(
     kind: HolderKind = ACCOUNT,
 ) -> bool:
     """Whether an account (or card account) is among those of `accounts_of` (or `cards_of`)."""
-    documents = bank.documents
-    account = documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else None
-    resource = documents.get(CARD, resource_id) if kind is not ACCOUNT else account
-    if resource is None:
-        return False
-    if context == PRIVATE:
-        owner = _private(customer(bank, national_id))
-        others = () if account is None else account.get("owners", ())
-        return owner is not None and owner["id"] in (resource["customerId"], *others)
-    return kind is ACCOUNT and any(
-        resource_id in _under_agreement(bank, candidate, "VIEW", national_id)
-        for candidate in agreements_of(bank, national_id)
-        if agreement in (None, candidate["id"])
-    )
+    if kind is ACCOUNT:
+        return any(one["id"] == resource_id for one in accounts_of(bank, national_id, context, agreement))
+    return any(one["id"] == resource_id for one in cards_of(bank, national_id, context))
 
 
 def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = ACCOUNT) -> bool:

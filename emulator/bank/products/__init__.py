@@ -13,7 +13,6 @@ first sentences of headers.md; with `verifies_payee` the words of `payee_check` 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -46,9 +45,6 @@ TRANSFER_IN_EUROPE: Mapping[str, Any] = {
     "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
     "remittanceInformationUnstructured": "Invoice 42",
 }
-
-_NAME = re.compile(r"[a-z][a-z0-9-]{2,80}", re.ASCII)
-_CODE = re.compile(r"[A-Z]{4}(-[A-Z]{4}){0,2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,34 +79,11 @@ class Product:
     instant_headers: bool = False
 
 
-def _problem(product: Product) -> str | None:
-    if product.service not in SERVICES:
-        return f"names the service {product.service}; the services are {', '.join(SERVICES)}"
-    if not _NAME.fullmatch(product.name):
-        return f"has the name {product.name}, which is not words joined by hyphens"
-    if not all(_CODE.fullmatch(code) for code in (product.issued, product.received)):
-        return "has a bank transaction code that is not of the form PMNT-ICDT-ESCT"
-    if not 1 <= len(product.code) <= 35:
-        return "has a `code` that is not 1 to 35 characters long"
-    if not product.body.isidentifier() or not all(callable(check) for check in (*product.checks, *product.whole)):
-        return "has a body that is not a name, or a check that is not a function"
-    if product.verifies_payee and product.service == BULK:
-        return "verifies the payee of a bulk, which has several"
-    return None
-
-
-def load(folder: list[str], package: str) -> dict[tuple[str, str], Product]:
-    """The products of the modules in `folder`, by service and name; raises MalformedModule."""
-    products = discover(
-        folder, package, Product, names=lambda product: (f"{product.service}/{product.name}",), problem=_problem
-    )
-    return {(product.service, product.name): product for product in products}
-
-
 @cache
 def table() -> dict[tuple[str, str], Product]:
     """Every product, by service and name."""
-    return load(list(__path__), __name__)
+    every = discover(__path__, __name__, Product, names=lambda product: (f"{product.service}/{product.name}",))
+    return {(product.service, product.name): product for product in every}
 
 
 def find(service: str, name: str) -> Product:

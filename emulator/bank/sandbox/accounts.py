@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, cast
@@ -31,6 +31,7 @@ from emulator.bank.kinds import (
     CARD,
     CARD_TRANSACTION,
     CONSENT,
+    ENTRIES_OF,
     PAYMENT,
     QUOTA,
     TRANSACTION,
@@ -40,6 +41,7 @@ from emulator.bank.kinds import (
 from emulator.bank.money import plain, too_fine
 from emulator.bank.payment import lifecycle
 from emulator.bank.sandbox import (
+    PIECE,
     Body,
     booked_balance,
     customer_named,
@@ -213,9 +215,9 @@ def _find(bank: Bank, kind: HolderKind, identity: str) -> EntryKind:
     """The kind of the entries of an account or card account; RESOURCE_UNKNOWN if there is none of this id."""
     if kind is ACCOUNT:
         accounts.find(bank, identity)
-        return TRANSACTION
-    accounts.find_card(bank, identity)
-    return CARD_TRANSACTION
+    else:
+        accounts.find_card(bank, identity)
+    return ENTRIES_OF[kind]
 
 
 def deleting(bank: Bank, kind: HolderKind, identity: str) -> Iterator[int]:
@@ -234,7 +236,7 @@ def delete(bank: Bank, kind: HolderKind, identities: Collection[str]) -> None:
     for identity in identities:
         if kind is ACCOUNT:
             _detach_payments(bank, identity)
-        _delete_entries(bank, TRANSACTION if kind is ACCOUNT else CARD_TRANSACTION, identity)
+        _delete_entries(bank, ENTRIES_OF[kind], identity)
         for agreement in bank.documents.find(AGREEMENT, accounts=identity):
             keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] not in gone)
         bank.documents.delete(kind, identity)
@@ -280,7 +282,7 @@ def deleting_transactions(bank: Bank, kind: HolderKind, identity: str) -> Iterat
     if kind is not ACCOUNT:
         _delete_entries(bank, entries, identity)
         return
-    ledger.forget(bank, identity)
+    ledger.forget_oldest(bank, identity, PIECE)  # there are no more
     reserved = Decimal(0)
     for transaction in bank.documents.find(TRANSACTION, accountId=identity):
         if "paymentId" not in transaction and "feeFor" not in transaction:
@@ -293,16 +295,37 @@ def deleting_transactions(bank: Bank, kind: HolderKind, identity: str) -> Iterat
 # Transactions
 
 
-def _check_each(bodies: Sequence[Body], problems: Callable[[Body, str], list[Message]], *, single: bool) -> None:
-    """Raise BankError with the `problems` of all bodies, which gets each with the prefix of its paths.
+def _to_book(
+    bank: Bank, kind: EntryKind, holder: Account | Card, bodies: Sequence[Body], other: str, *, single: bool
+) -> Iterator[tuple[Body, str, str, str]]:
+    """Each body with its booking date, its `other` date, and the moment of its entry; BankError with all problems.
 
-    `single`: the body was one object, so paths have no index.
+    A missing date defaults to the other one, or to today. `single`: the body was one object, so paths in messages have
+    no index.
     """
     messages: list[Message] = []
     for index, body in enumerate(bodies):
-        messages += problems(body, "" if single else f"[{index}].")
+        prefix = "" if single else f"[{index}]."
+        if kind is TRANSACTION:
+            messages += _problems(holder, "account", body, prefix)
+        else:
+            messages += _problems(holder, "card account", body["transactionAmount"], f"{prefix}transactionAmount.")
     if messages:
         raise BankError.several(messages)
+    today = bank.clock.today().isoformat()
+    booked = [body.get("bookingDate") or body.get(other) or today for body in bodies]
+    moments = _moments_after(bank, kind, holder["id"], booked)
+    for body, booking, at in zip(bodies, booked, moments, strict=True):
+        yield body, booking, body.get(other) or booking, at
+
+
+def _problems(holder: Account | Card, what: str, amount: Body, prefix: str) -> Iterator[Message]:
+    currency = amount.get("currency") or holder["currency"]
+    if currency != holder["currency"]:
+        text = f"The currency of the {what} was expected, {holder['currency']}."
+        yield Message("FORMAT_ERROR", text, f"{prefix}currency")
+    elif (problem := too_fine(format(decimal(amount["amount"]), "f"), currency)) is not None:
+        yield Message("FORMAT_ERROR", problem, f"{prefix}amount")
 
 
 def _moments_after(bank: Bank, kind: EntryKind, holder_id: str, dates: Sequence[str]) -> list[str]:
@@ -322,21 +345,13 @@ def _moments_after(bank: Bank, kind: EntryKind, holder_id: str, dates: Sequence[
 
 
 def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Transaction]:
-    """Add booked transactions to the history of an account, without changing its balance (assumed).
-
-    `single`: the body was one object, so paths in messages have no index.
-    """
+    """Add booked transactions to the history of an account, without changing its balance (assumed)."""
     account = accounts.find(bank, account_id)
-    _check_each(bodies, lambda body, prefix: _problems(account, body, prefix), single=single)
-    dates = [_dates(bank, body) for body in bodies]
-    moments = _moments_after(bank, TRANSACTION, account_id, [booking for booking, _ in dates])
     balance = Decimal(account["booked"])
     entries = []
-    for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
+    for body, booking, value, at in _to_book(bank, TRANSACTION, account, bodies, "valueDate", single=single):
         posted = {name: _as_posted(body.get(name)) for name in _COPIED}
-        details = cast(
-            TransactionDetails, {name: value for name, value in posted.items() if value not in (None, "", {})}
-        )
+        details = cast(TransactionDetails, {name: one for name, one in posted.items() if one not in (None, "", {})})
         amount = decimal(body["amount"])
         details.setdefault("bankTransactionCode", transfer_code(outgoing=amount < 0))
         members: TransactionMembers = {**details, "amount": amount, "bookingDate": booking, "valueDate": value}
@@ -350,24 +365,6 @@ def _as_posted(value: Any) -> Any:
     return {name: inner for name, inner in value.items() if inner} if isinstance(value, Mapping) else value
 
 
-def _dates(bank: Bank, body: Body) -> tuple[str, str]:
-    """Booking and value date; a missing date defaults to the other one, or to today."""
-    today = bank.clock.today().isoformat()
-    booking = body.get("bookingDate") or body.get("valueDate") or today
-    return booking, body.get("valueDate") or booking
-
-
-def _problems(account: Account, body: Body, prefix: str) -> list[Message]:
-    wrong = []
-    currency = body.get("currency") or account["currency"]
-    if currency != account["currency"]:
-        text = f"The currency of the account was expected, {account['currency']}."
-        wrong.append(Message("FORMAT_ERROR", text, f"{prefix}currency"))
-    elif (problem := too_fine(format(decimal(body["amount"]), "f"), currency)) is not None:
-        wrong.append(Message("FORMAT_ERROR", problem, f"{prefix}amount"))
-    return wrong
-
-
 def whole_units(amount: str) -> int:
     """The int32 of a listing: whole currency units, rounded half to even, limited to int32."""
     whole = int(Decimal(amount).to_integral_value(ROUND_HALF_EVEN))
@@ -377,14 +374,10 @@ def whole_units(amount: str) -> int:
 def create_card_transactions(
     bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool
 ) -> list[CardTransaction]:
-    """Add booked card transactions to the history, without changing the balance (assumed).
-
-    `single`: the body was one object, so paths in messages have no index.
-    """
+    """Add booked card transactions to the history, without changing the balance (assumed)."""
     card = accounts.find_card(bank, card_id)
-    _check_each(bodies, lambda body, prefix: _card_problems(card, body, prefix), single=single)
-    moments = _moments_after(bank, CARD_TRANSACTION, card_id, [_booking(bank, body) for body in bodies])
-    entries = [_card_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
+    to_book = _to_book(bank, CARD_TRANSACTION, card, bodies, "transactionDate", single=single)
+    entries = [_card_transaction(bank, card, *one) for one in to_book]
     for document in entries:
         bank.documents.put(CARD_TRANSACTION, document)
     card["lastChange"] = bank.clock.stamp()
@@ -392,21 +385,8 @@ def create_card_transactions(
     return entries
 
 
-def _card_problems(card: Card, body: Body, prefix: str) -> list[Message]:
-    wrong = []
-    if body["transactionAmount"]["currency"] != card["currency"]:
-        text = f"The currency of the card account was expected, {card['currency']}."
-        wrong.append(Message("FORMAT_ERROR", text, f"{prefix}transactionAmount.currency"))
-    return wrong
-
-
-def _booking(bank: Bank, body: Body) -> str:
-    return body.get("bookingDate") or body.get("transactionDate") or bank.clock.today().isoformat()
-
-
-def _card_transaction(bank: Bank, card: Card, body: Body, at: str) -> CardTransaction:
+def _card_transaction(bank: Bank, card: Card, body: Body, booking: str, bought: str, at: str) -> CardTransaction:
     identity = bank.ids.new()
-    booking = _booking(bank, body)
     posted = {name: body[name] for name in _COPIED_OF_CARD if body.get(name) not in (None, "", {})}
     amount = _amount(body["transactionAmount"])
     document: CardTransaction = {
@@ -416,7 +396,7 @@ def _card_transaction(bank: Bank, card: Card, body: Body, at: str) -> CardTransa
         "status": "booked",
         "shelf": f"{card['id']}|booked",
         "order": f"{booking}|{at}",
-        "transactionDate": body.get("transactionDate") or booking,
+        "transactionDate": bought,
         "transactionAmount": amount,
         "originalAmount": _amount(body["originalAmount"]) if body.get("originalAmount") else amount,
         "maskedPan": body.get("maskedPan") or card["maskedPan"],
@@ -440,8 +420,8 @@ def find_card_transaction(bank: Bank, card_id: str, transaction_id: str) -> Card
     A transaction that a drifting feed shows under the id is preferred.
     """
     accounts.find_card(bank, card_id)
-    shown = transactions.shown(bank, card_id, transaction_id, kind=CARD_TRANSACTION)
-    if shown is not None:
+    feed = transactions.drifting_feed(bank, CARD_TRANSACTION, card_id)
+    if feed is not None and (shown := feed.find(transaction_id)) is not None:
         return cast(CardTransaction, shown)
     transaction = bank.documents.get(CARD_TRANSACTION, transaction_id)
     if transaction is None or transaction["cardId"] != card_id:

@@ -66,10 +66,7 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
             raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
     engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
     engagement.update(cast(Engagement, limits))
-    agreement["engagements"].append(engagement)
-    if account["id"] not in agreement["accounts"]:
-        agreement["accounts"].append(account["id"])
-    people.admit(agreement, engagement, customer)
+    people.engage(agreement, engagement, customer)
     return engagement
 
 

@@ -9,22 +9,13 @@ from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Customer, Person, SandboxIdentity
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import (
-    ACCOUNT,
-    AGREEMENT,
-    CARD,
-    CARD_TRANSACTION,
-    CONSENT,
-    CUSTOMER,
-    PERSON,
-    PSU,
-    SESSION,
-    TRANSACTION,
-)
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, ENTRIES_OF, PERSON, PSU, SESSION
 from emulator.bank.sandbox import Body, find_customer, identity_of, new_identity, shortening
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox.agreements import delete_agreement, keep_engagements, organisation_number
 from emulator.store import Kind
+
+HOLDERS: tuple[Kind[Any], ...] = tuple(ENTRIES_OF)
 
 
 def create_customer(bank: Bank, body: Body) -> Customer:
@@ -41,14 +32,12 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
         _renumber(bank, customer_id, before["customerNumber"], replaced)
     if replaced["type"] == "corporate":
         _leave_joint_accounts(bank, customer_id)
-    for account in bank.documents.find(ACCOUNT, customerId=customer_id):
-        account["usage"] = accounts.usage(replaced)
-        if replaced["type"] == "corporate":
-            account.pop("owners", None)
-        bank.documents.put(ACCOUNT, account)
-    for card in bank.documents.find(CARD, customerId=customer_id):
-        card["usage"] = accounts.usage(replaced)
-        bank.documents.put(CARD, card)
+    for kind in HOLDERS:
+        for holder in bank.documents.find(kind, customerId=customer_id):
+            holder["usage"] = accounts.usage(replaced)
+            if replaced["type"] == "corporate":
+                holder.pop("owners", None)
+            bank.documents.put(kind, holder)
     return replaced
 
 
@@ -99,9 +88,10 @@ def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
     In steps, between which the bank may be used; the customer is there until the last one.
     """
     find_customer(bank, customer_id)
-    holders: list[tuple[Kind[Any], str]] = [
-        *((TRANSACTION, account["id"]) for account in bank.documents.find(ACCOUNT, customerId=customer_id)),
-        *((CARD_TRANSACTION, card["id"]) for card in bank.documents.find(CARD, customerId=customer_id)),
+    holders = [
+        (ENTRIES_OF[kind], holder["id"])
+        for kind in HOLDERS
+        for holder in bank.documents.find(kind, customerId=customer_id)
     ]
     if (yield from shortening(bank, CUSTOMER, customer_id, holders)):
         _delete(bank, find_customer(bank, customer_id))
@@ -109,11 +99,10 @@ def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
 
 def _delete(bank: Bank, customer: Customer) -> None:
     customer_id = customer["id"]
-    sandbox_accounts.delete(
-        bank, ACCOUNT, [account["id"] for account in bank.documents.find(ACCOUNT, customerId=customer_id)]
-    )
+    for kind in HOLDERS:
+        own = [holder["id"] for holder in bank.documents.find(kind, customerId=customer_id)]
+        sandbox_accounts.delete(bank, kind, own)
     _leave_joint_accounts(bank, customer_id)
-    sandbox_accounts.delete(bank, CARD, [card["id"] for card in bank.documents.find(CARD, customerId=customer_id)])
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         delete_agreement(bank, agreement["id"])
     number = customer["customerNumber"]
@@ -134,10 +123,8 @@ def _leave_joint_accounts(bank: Bank, customer_id: str) -> None:
 
 def _forget_person(bank: Bank, national_id: str) -> None:
     """Delete the PSU-IDs, sessions, consents and the person document of a person who no longer exists."""
-    for psu in bank.documents.find(PSU, nationalId=national_id):
-        bank.documents.delete(PSU, psu["id"])
-    for session in bank.documents.find(SESSION, nationalId=national_id):
-        bank.documents.delete(SESSION, session["id"])
-    for consent in bank.documents.find(CONSENT, nationalId=national_id):
-        bank.documents.delete(CONSENT, consent["id"])
+    kinds: tuple[Kind[Any], ...] = (PSU, SESSION, CONSENT)
+    for kind in kinds:
+        own = [document["id"] for document in bank.documents.find(kind, nationalId=national_id)]
+        bank.documents.delete_several(kind, own)
     bank.documents.delete(PERSON, national_id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import date
-from decimal import Decimal
-from itertools import chain, islice
+from functools import partial
+from itertools import accumulate, chain, islice
 from random import Random
 from typing import Annotated, Any, Self
 
@@ -25,6 +25,8 @@ from emulator.bank.reference import (
     synthetic_national_number,
     synthetic_organisation_number,
 )
+from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.sandbox import shortening
 from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, interest, saving, transfer_code
 from emulator.bank.validation import Mismatch, Model, refuse
 
@@ -126,39 +128,23 @@ class _Generator:
             raise BankError("CONFLICT", text)
 
     def delete(self) -> Iterator[int]:
-        """Delete the generated customers one by one, in pieces; yields the number that is left.
-
-        A customer goes at once, with at most BATCH transactions: what a killed process leaves is complete.
-        """
+        """Delete the generated customers one by one, in pieces."""
         documents = self._documents
         while self._customers:
             customer_id, person_id = self._customers[-1]
-            accounts = documents.find(ACCOUNT, customerId=customer_id)
-            counts = [documents.count(TRANSACTION, accountId=account["id"]) for account in accounts]
-            if sum(counts) > BATCH:
-                self._empty(accounts[counts.index(max(counts))])
-                yield len(self._customers)
-                continue
+            own = [account["id"] for account in documents.find(ACCOUNT, customerId=customer_id)]
+            holders = [(TRANSACTION, account_id) for account_id in own]
+            yield from shortening(self._bank, CUSTOMER, customer_id, holders)
+            if documents.content() is not self._content:
+                return
             self._customers.pop()
             with documents.transaction():
-                for account in accounts:
-                    self._empty(account)
-                    documents.delete(ACCOUNT, account["id"])
+                sandbox_accounts.delete(self._bank, ACCOUNT, own)
                 for agreement in documents.find(AGREEMENT, owner=customer_id):
                     documents.delete(AGREEMENT, agreement["id"])
                 documents.delete(CUSTOMER, customer_id)
                 documents.delete(PERSON, person_id)
             yield len(self._customers)
-
-    def _empty(self, account: Account) -> None:
-        """Delete up to BATCH transactions of an account, newest first; then it is as if they had never been made."""
-        documents = self._documents
-        batch = documents.find(TRANSACTION, accountId=account["id"], limit=BATCH, newest_first=True)
-        with documents.transaction():
-            documents.delete_several(TRANSACTION, [transaction["id"] for transaction in batch])
-            booked = Decimal(account["booked"]) - sum(Decimal(transaction["amount"]) for transaction in batch)
-            account["booked"] = f"{booked:.2f}"
-            documents.put(ACCOUNT, account)
 
     def customer(self, number: int) -> Generator[int, None, dict[str, Any]]:
         """Create a complete customer, after `number` others, in pieces; returns its entry of the answer."""
@@ -167,23 +153,18 @@ class _Generator:
             "id": self._new(synthetic_national_number, self._is_person),
             "name": self._pools.person(self._draw),
         }
+        owner_number = person["id"]
+        if corporate:
+            owner_number = self._new(synthetic_organisation_number, self._is_customer)
         customer: Customer = {
-            "id": self._customer_id(person["id"]),
-            "customerNumber": person["id"],
-            "type": "private",
-            "name": person["name"],
+            "id": self._customer_id(owner_number),
+            "customerNumber": owner_number,
+            "type": "corporate" if corporate else "private",
+            "name": self._pools.company(self._draw) if corporate else person["name"],
             "created": self._created,
         }
         if corporate:
-            organisation = self._new(synthetic_organisation_number, self._is_customer)
-            customer = {
-                "id": self._customer_id(organisation),
-                "customerNumber": organisation,
-                "type": "corporate",
-                "name": self._pools.company(self._draw),
-                "organisationNumber": organisation,
-                "created": self._created,
-            }
+            customer["organisationNumber"] = owner_number
         self._customers.append((customer["id"], person["id"]))
         with self._documents.transaction():
             self._documents.put(PERSON, person)
@@ -218,15 +199,9 @@ class _Generator:
     def _account_id(self, bban: str) -> str:
         return self._bank.ids.fixed(f"account:{bban}")
 
-    def _account_number(self, bank_code: str) -> str:
-        def draw(below: Callable[[int], int]) -> str:
-            return synthetic_account_number(below, bank_code)
-
-        def is_used(bban: str) -> bool:
-            in_use = self._documents.first(ACCOUNT, bban=bban) is not None
-            return in_use or self._documents.exists(ACCOUNT, self._account_id(bban))
-
-        return self._new(draw, is_used)
+    def _is_account(self, bban: str) -> bool:
+        in_use = self._documents.first(ACCOUNT, bban=bban) is not None
+        return in_use or self._documents.exists(ACCOUNT, self._account_id(bban))
 
     def _new(self, draw: Callable[[Callable[[int], int]], str], is_used: Callable[[str], bool]) -> str:
         for _ in range(MOST_DRAWS):
@@ -238,7 +213,8 @@ class _Generator:
 
     def _account(self, customer: Customer, index: int) -> Account:
         private = customer["type"] == "private"
-        bban = self._account_number("9990" if private else "9991")
+        draw = partial(synthetic_account_number, bank_code="9990" if private else "9991")
+        bban = self._new(draw, self._is_account)
         names = ("Brukskonto", "Sparekonto") if private else ("Driftskonto", "Plasseringskonto")
         kind = "CACC" if index == 0 else "SVGS"
         account: Account = {
@@ -304,40 +280,29 @@ class _Generator:
 
     def _book(self, customer: Customer, account: Account, moves: Iterable[Move], draw: Random) -> Iterator[int]:
         """Write an account's transactions, oldest first, in pieces; the balance never goes below zero."""
-        # By day, with the balance that each day adds and the lowest within it: no step goes through all of them.
-        by_day: defaultdict[date, list[Move]] = defaultdict(list)
-        sums: defaultdict[date, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        by_day: defaultdict[date, list[Move]] = defaultdict(list)  # sorting all of them would be a long step
         for number, move in enumerate(moves, 1):
             by_day[move.day].append(move)
-            added, low = sums[move.day]
-            added += move.amount
-            sums[move.day] = added, min(low, added)
             if number % DRAWN == 0:
                 yield self.created
-        balance = lowest = 0
-        for _, (added, low) in sorted(sums.items()):
-            lowest = min(lowest, balance + low)
-            balance += added
+        ordered = [move for _, moved in sorted(by_day.items()) for move in moved]
+        lowest = min(accumulate((move.amount for move in ordered), initial=0))
         booked = draw.randrange(500_00, 25_000_00) - lowest
         account["opening"] = account["booked"] = _kroner(booked)
-        ordered = (move for _, moved in sorted(by_day.items()) for move in moved)
-        written = 0
-        while (batch := list(islice(ordered, BATCH))) or not written:
+        for first in range(0, max(len(ordered), 1), BATCH):
+            batch = ordered[first : first + BATCH]
             with self._documents.transaction():
-                for transaction in self._transactions(customer, account, batch, written):
+                for transaction in self._transactions(customer, account, batch, first):
                     self._documents.put(TRANSACTION, transaction)
                     account["lastChange"] = transaction["order"][11:]
                 booked += sum(move.amount for move in batch)
                 account["booked"] = _kroner(booked)
                 self._documents.put(ACCOUNT, account)
-            written += len(batch)
             self.created += len(batch)
             self._piece += len(batch)
             if self._piece >= BATCH:
                 self._piece = 0
                 yield self.created
-            if not batch:
-                return
 
     def _transactions(
         self, customer: Customer, account: Account, moves: list[Move], first: int

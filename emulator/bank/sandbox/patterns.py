@@ -196,17 +196,6 @@ def _wage_day(draw: random.Random) -> int:
     return draw.randrange(8, 29)
 
 
-@dataclass(frozen=True, slots=True)
-class Recurring:
-    """A movement of every month on one day of it; `varies`: by up to a tenth."""
-
-    day: int
-    amount: int
-    members: TransactionDetails
-    before: bool = False
-    varies: bool = False
-
-
 class Wage:
     """A wage that rises once a year; `amount` is the present one."""
 
@@ -217,6 +206,18 @@ class Wage:
         """The wage of a day of a period that ends on `last`."""
         rises = (last.year - day.year) + (last.month >= self._month) - (day.month >= self._month)
         return round(self._amount * (100 / (100 + self._percent)) ** rises) // 100 * 100
+
+
+@dataclass(frozen=True, slots=True)
+class Recurring:
+    """A movement of every month on one day of it; `varies`: by up to a tenth; `wage`: its amounts, if it is one."""
+
+    day: int
+    amount: int
+    members: TransactionDetails
+    before: bool = False
+    varies: bool = False
+    wage: Wage | None = None
 
 
 def saving(draw: random.Random, period: Period) -> Iterator[tuple[date, int]]:
@@ -260,8 +261,8 @@ def household(draw: random.Random, pools: Pools, period: Period, *, count: int) 
         )
         for biller in draw.sample(pools.billers, 5)
     ]
-    wages = Recurring(_wage_day(draw), wage, paid, before=True)
-    fixed = list(_monthly(draw, [wages, rent, *bills], period, count=-(-count * 2 // 5), wage=Wage(draw, wage)))
+    wages = Recurring(_wage_day(draw), wage, paid, before=True, wage=Wage(draw, wage))
+    fixed = list(_monthly(draw, [wages, rent, *bills], period, count=-(-count * 2 // 5)))
     yield from fixed
     rest = count - len(fixed)
     left = min(wage * 3 // 10 * period.months, rest * 450_00)
@@ -293,16 +294,14 @@ def company(draw: random.Random, pools: Pools, period: Period, *, count: int) ->
     yield from _transfers(draw, suppliers, period, total=-sales * 3 // 10, count=bills)
 
 
-def _monthly(
-    draw: random.Random, recurring: Sequence[Recurring], period: Period, *, count: int, wage: Wage | None = None
-) -> Iterator[Move]:
-    """At most `count` movements of every month, the most important first; `wage`: the amounts of the first one."""
-    for number, one in enumerate(recurring):
+def _monthly(draw: random.Random, recurring: Sequence[Recurring], period: Period, *, count: int) -> Iterator[Move]:
+    """At most `count` movements of every month, the most important first."""
+    for one in recurring:
         for day in period.monthly(one.day, before=one.before):
             if count <= 0:
                 return
             count -= 1
-            amount = wage.on(day, period.last) if wage is not None and number == 0 else one.amount
+            amount = one.amount if one.wage is None else one.wage.on(day, period.last)
             yield Move(day, amount * draw.randrange(90, 110) // 100 if one.varies else amount, one.members)
 
 

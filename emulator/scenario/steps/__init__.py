@@ -17,8 +17,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.condition_forms import NAMED, Nested, Operators, Single, compiled
-from emulator.bank.conditions import ABSENT
+from emulator.bank.conditions import ABSENT, NAMED, Nested, Operators, Single, compiled
 from emulator.bank.problems import written
 from emulator.bank.validation import Adds, Mismatch, Model, Names, Omittable, filled, refuse, validate
 from emulator.discovery import modules

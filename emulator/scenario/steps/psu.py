@@ -9,7 +9,7 @@ from urllib.parse import quote
 from pydantic import Field, model_validator
 
 from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
-from emulator.bank.condition_forms import OrSaved
+from emulator.bank.conditions import OrSaved
 from emulator.bank.errors import STATUS
 from emulator.bank.formats import NOT_BLANK
 from emulator.bank.validation import Mismatch, Omittable, Reads, Text512, one_of, refuse

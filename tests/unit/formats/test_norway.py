@@ -14,7 +14,6 @@ from stdnum.no import fodselsnummer, kontonr, orgnr
 
 from emulator.bank.reference import (
     BANK_CODES,
-    birth_date,
     iban_of,
     is_account_number,
     is_iban,
@@ -166,22 +165,13 @@ def test_the_synthetic_series_count_with_both_check_digits(added):
         nine + f"{check:02}" for nine in nines for check in range(100) if is_national_number(nine + f"{check:02}")
     ]
     assert numbers
-    assert birth_date(numbers[0]) == date(1980, 1, 1)
     for number in numbers[:20]:
         assert not any(is_national_number(number[:9] + f"{c:02}") for c in range(100) if f"{c:02}" != number[9:])
 
 
-@cases("text", ["", "14888520059 ", "1488852005", "31028012345", "00018012345", "01138012345", "81018012345"])
-def test_numbers_without_a_real_birth_date_are_no_identity_numbers(text):
+@cases("text", ["", "14888520059 ", "1488852005", "00018012332", "32018012323", "79018012370", "81018012359"])
+def test_numbers_without_a_day_of_a_month_are_no_identity_numbers(text):
     assert not is_national_number(text)
-
-
-def test_the_individual_number_tells_the_century():
-    assert birth_date("01015049900") == date(1950, 1, 1)
-    assert birth_date("01013950000") == date(2039, 1, 1)
-    assert birth_date("01015950000") == date(1859, 1, 1)
-    assert birth_date("01014095000") == date(1940, 1, 1)
-    assert birth_date("01014550000") is None
 
 
 @given(SEEDS)

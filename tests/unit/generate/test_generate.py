@@ -343,7 +343,9 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
 
 
 def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
+    monkeypatch.setattr(
+        "emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, bank_code: f"{bank_code}0000000"
+    )
     with pytest.raises(BankError, match="almost no unused numbers") as refused:
         generate(bank(), plan_of(1, 2, 0, 1, 1))
     assert refused.value.code == "CONFLICT"
@@ -353,7 +355,9 @@ def test_what_fails_late_leaves_the_documents_as_they_were(monkeypatch: pytest.M
     filled = bank()
     generate(filled, plan_of(3, 1, 5, 30, 1))
     before = filled.documents.dump()
-    monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
+    monkeypatch.setattr(
+        "emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, bank_code: f"{bank_code}0000000"
+    )
     with pytest.raises(BankError, match="almost no unused numbers"):
         generate(filled, plan_of(2, 1, 5, 30, 2))
     assert filled.documents.dump() == before

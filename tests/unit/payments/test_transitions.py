@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.payment import flows, payments
 from emulator.bank.payment.flows import Flow
 from emulator.bank.scheme.transitions import FINAL, STATUSES
-from emulator.discovery import MalformedModule
+from emulator.discovery import discover
 from tests.docs import sections
 from tests.unit.payments.world import DOMESTIC, advance, domestic, package_of, paid, payment, status
 
@@ -78,26 +77,18 @@ class Checked(Dated):
         return status != "ACTC"
 
 
-FLOW = Checked("{name}", words="checked", service="{service}", steps=({steps}))
+steps = (Transition("ACSP", "ACWP", "checked"), Transition("ACWP", "ACSC", "booked"), *STEPS)
+FLOW = Checked("checked", words="checked", steps=steps)
 """
-STEPS = 'Transition("ACSP", "ACWP", "checked"), Transition("ACWP", "ACSC", "booked"), *STEPS'
-
-
-def _load(folder: Path, **files: str) -> dict[str, Flow]:
-    with package_of(folder, files) as (path, name):
-        return flows.load(path, name)
-
-
-def _new(name: str = "checked", service: str = "payments", steps: str = STEPS) -> str:
-    return NEW.format(name=name, service=service, steps=steps)
 
 
 def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bank: Bank
 ) -> None:
     """A product that names it goes its way: statuses, links and cancellations follow."""
-    checked = _load(tmp_path, checked=_new())["checked"]
-    monkeypatch.setattr(flows, "_of_products", lambda: dict.fromkeys(products.table(), checked))
+    with package_of(tmp_path, {"checked": NEW}) as (path, name):
+        [checked] = discover(path, name, Flow, names=lambda flow: (flow.name,))
+    monkeypatch.setattr(flows, "table", lambda: dict.fromkeys(FLOWS, checked))
     payment_id = paid(bank, DOMESTIC, domestic())
     assert not payments.deletable(payment(bank, payment_id))
     seen = [status(bank, payment_id)]
@@ -106,26 +97,3 @@ def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
         seen.append(status(bank, payment_id))
     assert list(dict.fromkeys(seen)) == ["ACTC", "ACSP", "ACWP", "ACSC"]
     assert checked.path("RCVD", "ACSC") == ("ACTC", "ACSP", "ACWP", "ACSC")
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"one": _new(), "two": _new()}, "two is a second checked"),
-        ({"one": "FLOW = 1"}, "one has no Flow"),
-        ({"one": _new(service="cheques")}, "one names the service cheques"),
-        ({"one": _new(steps="*STEPS, BOOKED, BOOKED")}, "one has the same step twice"),
-        ({"one": _new(steps='*STEPS, Transition("ACSP", "GONE", "lost")')}, "one names the status GONE"),
-    ],
-)
-def test_a_doubled_or_malformed_flow_is_refused_by_name(tmp_path: Path, files: dict[str, str], message: str) -> None:
-    with pytest.raises(MalformedModule, match=message):
-        _load(tmp_path, **files)
-
-
-@pytest.mark.parametrize("flow", ["standing", "batch", "unheard-of"])
-def test_a_product_whose_flow_is_none_of_its_service_is_refused_by_name(flow: str) -> None:
-    sepa = products.find("payments", "sepa-credit-transfers")
-    message = f"sepa-credit-transfers names the flow {flow}; the flows of payments are dated, foreign, instant"
-    with pytest.raises(MalformedModule, match=message):
-        flows.by_product(FLOWS, {(sepa.service, sepa.name): dataclasses.replace(sepa, flow=flow)})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.bank.condition_forms import Nested, Single, compiled
-from emulator.bank.conditions import Condition
+from emulator.bank.conditions import Condition, Nested, Single, compiled
 from emulator.bank.validation import validate, validate_as
 from emulator.scenario.matching import When
 

@@ -23,7 +23,7 @@ from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.products import Product
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import STATUSES, Transition
-from emulator.discovery import MalformedModule, discover
+from emulator.discovery import discover
 
 SECOND = timedelta(seconds=1)
 TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
@@ -47,14 +47,13 @@ class PaymentDates(TypedDict, total=False):
 class Flow:
     """The flow of one kind of payment.
 
-    `name`: for products; `words`: for the manual; `service`: of its products; `steps`: its transitions; of two paths
-    of equal length `path` takes the first.
+    `name`: for products; `words`: for the manual; `steps`: its transitions; of two paths of equal length `path` takes
+    the first.
     """
 
-    def __init__(self, name: str, *, words: str, service: str, steps: Sequence[Transition]) -> None:
+    def __init__(self, name: str, *, words: str, steps: Sequence[Transition]) -> None:
         self.name = name
         self.words = words
-        self.service = service
         self.transitions = tuple(steps)
 
     def allowed(self, start: str, end: str) -> bool:
@@ -183,49 +182,15 @@ class Flow:
         return {} if date is None else {"date": date}
 
 
-def _problem(flow: Flow) -> str | None:
-    if flow.service not in products.SERVICES:
-        return f"names the service {flow.service}; the services are {', '.join(products.SERVICES)}"
-    edges = [(step.start, step.end) for step in flow.transitions]
-    if len(set(edges)) < len(edges):
-        return "has the same step twice"
-    if unknown := {status for edge in edges for status in edge} - set(STATUSES):
-        return f"names the status {min(unknown)}; the statuses are {', '.join(STATUSES)}"
-    return None
-
-
-def load(folder: list[str], package: str) -> dict[str, Flow]:
-    """The flows of the modules in `folder`, by name; raises MalformedModule."""
-    flows = discover(folder, package, Flow, names=lambda flow: (flow.name,), problem=_problem)
-    return {flow.name: flow for flow in flows}
-
-
-def by_product(
-    flows: Mapping[str, Flow], all_products: Mapping[tuple[str, str], Product]
-) -> dict[tuple[str, str], Flow]:
-    """The flow of each product, by service and name; MalformedModule for a product without a flow of its service."""
-    for product in all_products.values():
-        fitting = [flow.name for flow in flows.values() if flow.service == product.service]
-        if product.flow not in fitting:
-            text = f"names the flow {product.flow}; the flows of {product.service} are {', '.join(fitting)}"
-            raise MalformedModule(f"The product {product.name} {text}.")
-    return {address: flows[product.flow] for address, product in all_products.items()}
-
-
 @cache
 def table() -> dict[str, Flow]:
     """Every flow by name."""
-    return load(list(__path__), __name__)
-
-
-@cache
-def _of_products() -> dict[tuple[str, str], Flow]:
-    return by_product(table(), products.table())
+    return {flow.name: flow for flow in discover(__path__, __name__, Flow, names=lambda flow: (flow.name,))}
 
 
 def of(payment: Payment) -> Flow:
-    return _of_products()[payment["service"], payment["product"]]
+    return of_product(products.of(payment))
 
 
 def of_product(product: Product) -> Flow:
-    return _of_products()[product.service, product.name]
+    return table()[product.flow]

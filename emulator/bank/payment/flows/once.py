@@ -17,7 +17,6 @@ from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import stamp
 from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.payment.flows import AUTHORISED, SECOND, Flow, Planned
-from emulator.bank.products import BULK, PAYMENTS
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import BOOKED, EXECUTED_ONCE, REJECTED, SIGNED, WAITS_FOR_A_DATE, Transition
 
@@ -66,12 +65,10 @@ class _Bulk(Dated):
         return {"entryStatuses": settlement.statuses(payment)}
 
 
-BATCH = _Bulk(
-    "batch", words="bulk", service=BULK, steps=(*STEPS, BOOKED, Transition("ACSP", "PART", "some entries rejected"))
-)
+BATCH = _Bulk("batch", words="bulk", steps=(*STEPS, BOOKED, Transition("ACSP", "PART", "some entries rejected")))
 
 
-DATED = Dated("dated", words="domestic", service=PAYMENTS, steps=(*STEPS, BOOKED, REJECTED))
+DATED = Dated("dated", words="domestic", steps=(*STEPS, BOOKED, REJECTED))
 
 
 class _Foreign(Dated):
@@ -85,7 +82,6 @@ class _Foreign(Dated):
 FOREIGN = _Foreign(
     "foreign",
     words="SEPA and cross-border",
-    service=PAYMENTS,
     steps=(
         *STEPS,
         Transition("ACSP", "ACWP", "sent, not credited yet"),
@@ -104,4 +100,4 @@ class _Instant(Flow):
         return first + PATIENCE
 
 
-INSTANT = _Instant("instant", words="straks", service=PAYMENTS, steps=(*SIGNED, *EXECUTED_ONCE, BOOKED, REJECTED))
+INSTANT = _Instant("instant", words="straks", steps=(*SIGNED, *EXECUTED_ONCE, BOOKED, REJECTED))

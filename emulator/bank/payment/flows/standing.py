@@ -15,7 +15,6 @@ from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, oslo_date, stamp
 from emulator.bank.documents import Execution, Payment
 from emulator.bank.payment.flows import AUTHORISED, Flow, PaymentDates, Planned
-from emulator.bank.products import PERIODIC
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.execution import DAYS, next_execution, schedule_of
 from emulator.bank.scheme.transitions import CANCELLABLE, SIGNED, Transition
@@ -69,7 +68,6 @@ class _Standing(Flow):
 FLOW = _Standing(
     "standing",
     words="periodic",
-    service=PERIODIC,
     steps=(*SIGNED, Transition("ACTC", "ACSC", "last execution"), CANCELLABLE),
 )
 
