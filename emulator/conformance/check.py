@@ -4,26 +4,8 @@ Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`
 `shop.mjs` beside it, are to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the number of
 checks into agents.md.
 
-`seen` describes the observation that is the occasion. `expect` has one or several clauses, each judged on its own:
-
-    itself: MATCH        the occasion itself matches
-    next: MATCH          the next observation that the clause concerns matches
-    each: MATCH          every observation that the clause concerns matches
-    never: MATCH         no observation matches
-    at_most: N           at most N observations that the clause concerns
-    from_link: true      the address of the occasion was a link of an answer
-    claim: MATCH         the claim of the TPP (`--claims`) matches
-
-    seen: MATCH          the occasion of this clause (default: that of the check)
-    of: MATCH            the observations that the clause concerns (default: every request); `never` is about all
-    by: [FACT]           ... if they have the same values of these facts as the occasion
-    same, differ: [FACT] the observation has the same, or other, values of these facts as the occasion
-    within: P1D | end    how long the clause lasts, in bank time; `end`: until the report is requested
-    clock: real          ... in real time, unless bank time was advanced by that much
-    until: MATCH         an observation that ends it; a list of them: any of these
-
-A MATCH names facts (`facts.py`) and their values: a value (`*` stands for any characters), a list of values, or
-`{gt, lt, absent, not}`. A clause only concerns observations of the TPP of its occasion.
+The page also describes its language: the clauses, and what a MATCH names. A clause only concerns observations of the
+TPP of its occasion.
 """
 
 from __future__ import annotations
@@ -74,7 +56,7 @@ def _fact(value: Any) -> str:
     return value
 
 
-def _match(value: Any) -> dict[str, Any]:
+def _match(value: Any) -> Match:
     if not isinstance(value, dict):
         raise Mismatch("facts with their values")
     for name, wanted in value.items():
@@ -88,7 +70,7 @@ def _match(value: Any) -> dict[str, Any]:
                 _test(wanted)
             except ValueError as wrong:
                 raise Mismatch(text=f"{wrong}.", path=(name,)) from None
-    return value
+    return Match(value)
 
 
 def _test(wanted: Any) -> Test:
@@ -121,11 +103,6 @@ def _bounded(word: str, bound: Any) -> Test:
     raise ValueError(f"{word}: {bound!r} is not valid; allowed are gt, lt, absent and not")
 
 
-def tests_of(match: Mapping[str, Any]) -> Tests:
-    """The tests of a MATCH, fact by fact; it is about requests unless it names an event."""
-    return [(name, _test(wanted)) for name, wanted in {"event": "request", **match}.items()]
-
-
 def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
     """Whether an observation passes all tests."""
     for name, test in tests:  # a loop takes half as long as `all` of a generator
@@ -135,7 +112,16 @@ def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
     return True
 
 
-Match = Annotated[dict[str, Any], Reads(_match, {"type": "object"})]
+class Match(dict[str, Any]):
+    """Facts with their values; it is about requests unless it names an event."""
+
+    @cached_property
+    def tests(self) -> Tests:
+        """Its tests, fact by fact: made once for all banks, of which a test may have hundreds."""
+        return [(name, _test(wanted)) for name, wanted in {"event": "request", **self}.items()]
+
+
+AnyMatch = Annotated[Match, Reads(_match, {"type": "object"})]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
 Within = Annotated[timedelta | str, Reads(_within, {"type": "string"})]
 Advance = Annotated[str, Reads(_advance, {"type": "string"})]
@@ -154,21 +140,21 @@ class _CheckModel(Model):
 class Clause(_CheckModel):
     """One expectation; exactly one of KINDS."""
 
-    itself: Match | None = None
-    next: Match | None = None
-    each: Match | None = None
-    never: Match | None = None
+    itself: AnyMatch | None = None
+    next: AnyMatch | None = None
+    each: AnyMatch | None = None
+    never: AnyMatch | None = None
     at_most: int | None = Field(default=None, ge=0)
     from_link: bool | None = None
     claim: dict[str, Any] | None = None
-    seen: Match | None = None
-    of: Match = Field({})
+    seen: AnyMatch | None = None
+    of: AnyMatch = Field(default_factory=Match)
     by: list[FactName] = Field([])
     same: list[FactName] = Field([])
     differ: list[FactName] = Field([])
     within: Within | None = None
     clock: Literal["bank", "real"] = "bank"
-    until: Annotated[list[Match], BeforeValidator(_listed)] = Field([])
+    until: Annotated[list[AnyMatch], BeforeValidator(_listed)] = Field([])
     text: str = ""
 
     @property
@@ -176,29 +162,12 @@ class Clause(_CheckModel):
         """Which one of KINDS it has."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
-    # Made once for all banks, of which a test may have hundreds.
-
     @cached_property
     def wants(self) -> Tests:
         """The tests that the occasion or an observation has to pass, or must not."""
-        wanted = self.itself or self.next or self.each or self.never or {}
-        tests = tests_of({"linked": True} if self.from_link is not None else wanted)
+        wanted = self.itself or self.next or self.each or self.never or Match()
+        tests = (wanted if self.from_link is None else Match(linked=True)).tests
         return [row for row in tests if self.kind not in AT_ONCE or row[0] != "event"]
-
-    @cached_property
-    def ends(self) -> Sequence[Tests]:
-        """The tests of its `until`."""
-        return [tests_of(match) for match in self.until]
-
-    @cached_property
-    def concerns(self) -> Tests:
-        """The tests of its `of`."""
-        return tests_of(self.of)
-
-    @cached_property
-    def occasion(self) -> Tests | None:
-        """The tests of its own `seen`; None for that of the check."""
-        return None if self.seen is None else tests_of(self.seen)
 
     @model_validator(mode="after")
     def _one_word(self) -> Clause:
@@ -219,7 +188,7 @@ AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decide
 class Reaction(_CheckModel):
     """What a run does after an observation: advance bank time, let the customer come or leave, or call control."""
 
-    after: Match
+    after: AnyMatch
     advance: Advance | None = None
     customer: Literal["present", "absent"] | None = None
     control: str | None = None
@@ -258,13 +227,8 @@ class Check(_CheckModel):
     role: Literal["PISP", "AISP", "any"]
     spec: str
     arm: Arm = Field(default_factory=lambda: Arm.model_validate({}))
-    seen: Match
+    seen: AnyMatch
     expect: list[Clause]
-
-    @cached_property
-    def occasion(self) -> Tests:
-        """The tests of its `seen`."""
-        return tests_of(self.seen)
 
     @model_validator(mode="before")
     @classmethod

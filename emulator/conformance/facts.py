@@ -344,29 +344,15 @@ def _more_pages(observed: Observation) -> bool | None:
     return b'"next":{' in response.body[-END_OF_PAGE:]
 
 
-def _retry_after(observed: Observation) -> float | None:
-    response = _delivered(observed)
-    for name, value in response.headers if response is not None else ():
-        if name.lower() == "retry-after" and value.isascii() and value.isdigit():
-            return float(value)
-    return None
-
-
 FACTS: dict[str, Fact] = {
     "operation": Fact(lambda observed: observed.exchange.operation, "operationId, as in the OpenAPI document"),
-    "service": _parameter("payment-service", "payments, bulk-payments or periodic-payments"),
-    "product": _parameter("payment-product", "the payment product"),
-    "method": Fact(lambda observed: observed.exchange.request.method, "the HTTP method"),
     "target": Fact(lambda observed: observed.exchange.request.target, "address and query as sent"),
     "status": Fact(_status, "the HTTP status of the answer, none if that was lost"),
     "code": Fact(_codes, "the error codes of the answer"),
     "rule": Fact(lambda observed: tuple(observed.exchange.rules), "the scripted rules that acted"),
-    "lost": Fact(
-        lambda observed: _disconnected(observed) is not None, "whether the connection was closed instead of an answer"
-    ),
     "answerLost": Fact(
         lambda observed: _disconnected(observed) == "after",
-        "whether it was closed after the bank had processed the request",
+        "whether the connection was closed instead of an answer, after the bank had processed the request",
     ),
     "signature": Fact(_signature, "valid, missing, unlisted, digest, date or wrong"),
     "digest": Fact(_digest, "match, mismatch or missing, where the operation needs one"),
@@ -386,14 +372,11 @@ FACTS: dict[str, Fact] = {
     "payment": Fact(lambda observed: observed.exchange.payment_id, "the payment it is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
     "account": _parameter("id", "the account or card in the address"),
-    "basket": _parameter("basketId", "the signing basket in the address"),
-    "consent": _parameter("consentId", "the consent in the address"),
     "sca": Fact(_sca, "the SCA of the scaRedirect in the answer"),
     "linked": Fact(_linked, "whether this address was, byte for byte, in an answer"),
     "knownIds": Fact(_known_ids, "whether every id in the address was in an answer"),
     "daysBack": Fact(_days_back, "days from dateFrom to bank time"),
     "morePages": Fact(_more_pages, "whether the page links to a next one"),
-    "retryAfter": Fact(_retry_after, "seconds of Retry-After"),
 }
 
 EVENT_FACTS: dict[str, str] = {

@@ -122,8 +122,9 @@ class Machine:
         self.record = record
         self.kind = clause.kind
         self.at_once = self.kind in AT_ONCE
-        self.seen = check.occasion if clause.occasion is None else clause.occasion
-        self.ends, self.concerns, self.wants = clause.ends, clause.concerns, clause.wants
+        self.seen = (check.seen if clause.seen is None else clause.seen).tests
+        self.ends = [match.tests for match in clause.until]
+        self.concerns, self.wants = clause.of.tests, clause.wants
         self.compared = (*clause.same, *clause.differ)
         self.by = ("tpp", *clause.by)
         self.limit = clause.at_most or 0

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from emulator.bank.threads import aside
 from emulator.conformance import claims, program
-from emulator.conformance.check import Check, Reaction, holds, tests_of
+from emulator.conformance.check import Check, Reaction, holds
 from emulator.conformance.program import RunFailed
 from emulator.conformance.report import report
 from emulator.scenario.transport import Running, TransportFailed, asked
@@ -63,14 +63,10 @@ class CheckRun:
 
 def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> BankControl:
     """The control interface of the bank at this base address; `ca` is that of its TLS certificate."""
-    try:
-        bank = Running(base, token=token, ca=ca, timeout=60.0)
-    except TransportFailed as failed:
-        raise RunFailed(str(failed)) from None
 
     def ask(method: str, path: str, body: Any = None) -> Any:
         try:
-            return asked(bank, method, path, body)
+            return asked(Running(base, token=token, ca=ca, timeout=60.0), method, path, body)
         except TransportFailed as failed:
             raise RunFailed(str(failed)) from None
 
@@ -293,7 +289,7 @@ class SimulatedCustomer:
             if not self._left[number]:
                 continue
             known = defaultdict(lambda: None, {"event": "request", **facts(wanted)})
-            if holds(tests_of(step.after), known):
+            if holds(step.after.tests, known):
                 self._left[number] -= 1
                 self._take(step)
 
