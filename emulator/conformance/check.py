@@ -228,12 +228,7 @@ class Check(_CheckModel):
     spec: str
     arm: Arm = Field(default_factory=lambda: Arm.model_validate({}))
     seen: AnyMatch
-    expect: list[Clause]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_clause_or_several(cls, value: Any) -> Any:
-        return {**value, "expect": _listed(value["expect"])} if isinstance(value, dict) and "expect" in value else value
+    expect: Annotated[list[Clause], BeforeValidator(_listed)]
 
 
 def read(text: str, file: str) -> Check:
@@ -247,7 +242,8 @@ def read(text: str, file: str) -> Check:
     return check
 
 
-def read_all(folder: Path) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+@cache
+def read_all(folder: Path = FOLDER) -> tuple[tuple[Check, ...], tuple[str, ...]]:
     """The checks of a folder, by group and name; and a sentence for each file that cannot be used."""
     checks, refused = [], []
     for file in sorted(folder.glob("*.yaml")):
@@ -258,16 +254,11 @@ def read_all(folder: Path) -> tuple[tuple[Check, ...], tuple[str, ...]]:
     return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check))), tuple(refused)
 
 
-@cache
-def _ready() -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    return read_all(FOLDER)
-
-
 def ready() -> tuple[Check, ...]:
     """The checks of this package, by group and name."""
-    return _ready()[0]
+    return read_all()[0]
 
 
 def unusable() -> tuple[str, ...]:
     """A sentence for each of their files that cannot be used; the other checks are not affected."""
-    return _ready()[1]
+    return read_all()[1]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import methodcaller
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
@@ -81,11 +82,6 @@ def _no_status(_: Any) -> Any:
     raise Mismatch(text="A rule is evaluated before there is an answer; only requests/count can match status.")
 
 
-def _in_lower_case(stated: Any) -> Any:
-    """A PSU-ID as facts have it: its case does not matter."""
-    return stated.lower() if isinstance(stated, str) else stated
-
-
 def is_person(stated: Any) -> bool:
     """Whether a condition can be met by a PSU-ID or a national identity number."""
     return not isinstance(stated, str) or "*" in stated or _PERSON.fullmatch(stated) is not None
@@ -101,7 +97,7 @@ def _nulls(stated: Any, path: Path) -> Iterator[Path]:
 
 
 _NUMBER = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z*]+|[0-9*]+", re.ASCII)  # of an account, perhaps with `*`
-_PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII)
+_PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII | re.IGNORECASE)
 
 _PREFIX = re.compile(r"(/banks/[^/]+)?(/api-sandbox)?")  # of the addresses of a bank
 _BEGINNINGS = ("/v1/", "/api-sandbox/v1/", "/banks/")
@@ -165,7 +161,7 @@ class When(Model):
     method: Annotated[Omittable[Single], _Existing("method")] = None
     path: Omittable[Single] = None
     tpp: Omittable[Single] = None
-    psu: Annotated[Omittable[Single], AfterValidator(_in_lower_case)] = None
+    psu: Omittable[Single] = None
     context: Annotated[Omittable[Single], _Existing("context")] = None
     headers: Omittable[Annotated[dict[str, Single], Names(HEADER_NAME, "This is not the name of a header.")]] = None
     query: Omittable[dict[str, Single]] = None
@@ -185,17 +181,16 @@ class When(Model):
         return tuple(self._compiled())
 
     def _compiled(self) -> Iterator[tuple[_Values, Condition]]:
-        for name in type(self).model_fields:
+        for name in (one for one in type(self).model_fields if one in self.model_fields_set):
             stated = getattr(self, name)
-            if name not in self.model_fields_set:
-                continue
-            if name in SINGLE:
+            if name == "headers":
+                for header, value in stated.items():
+                    yield methodcaller("header", header), compiled(_spelled(header.lower(), value))
+            elif name == "query":
+                for parameter, value in stated.items():
+                    yield methodcaller("query", parameter), compiled(value)
+            else:
                 yield SINGLE[name], compiled(_SPELLED[name](stated) if name in _SPELLED else stated)
-                continue
-            by_name = Facts.header if name == "headers" else Facts.query
-            for inner, value in stated.items():
-                spelled = _spelled(inner.lower(), value) if name == "headers" else value
-                yield _named(by_name, inner), compiled(spelled)
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:
@@ -276,7 +271,3 @@ def _plain_numbers(stated: Iterable[Any]) -> list[str]:
 
 # How the bank spells what a condition on a fact states.
 _SPELLED: Mapping[str, Callable[[Any], Any]] = {"psu": partial(_spelled, "psu-id"), "account": _account_spelled}
-
-
-def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Values:
-    return lambda facts: by_name(facts, name)

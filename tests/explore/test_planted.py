@@ -9,7 +9,7 @@ import pytest
 from emulator.conformance.check import Check, ready
 from emulator.conformance.explore.judge import play
 from emulator.conformance.explore.schedule import TASKS, from_path, read
-from emulator.conformance.explore.search import Breakage, Budget, Search, SearchProgress
+from emulator.conformance.explore.search import Breakage, Search, SearchProgress
 from tests.conformance.plan import Plan
 from tests.explore.merchant import Merchant
 from tests.explore.planted import PLANTED
@@ -29,7 +29,7 @@ def first_found(shop: type[Merchant], seed: int, runs: int = 200) -> Breakage:
 
     search = Search(house(), InProcess(shop), TASKS, base=seed)
     with pytest.raises(Enough):
-        search.run(Budget(runs), stop)
+        search.run(runs, report=stop)
     return search.progress.found[0]
 
 
