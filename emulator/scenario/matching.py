@@ -87,15 +87,6 @@ def is_person(stated: Any) -> bool:
     return not isinstance(stated, str) or "*" in stated or _PERSON.fullmatch(stated) is not None
 
 
-def _nulls(stated: Any, path: Path) -> Iterator[Path]:
-    """The places of null in a condition."""
-    for place, value in leaves(stated, path):
-        if isinstance(value, Operators) and value.in_ is not None:
-            yield from _nulls(value.in_, (*place, "in"))
-        elif value is None:
-            yield place
-
-
 _NUMBER = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z*]+|[0-9*]+", re.ASCII)  # of an account, perhaps with `*`
 _PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII | re.IGNORECASE)
 
@@ -212,9 +203,16 @@ class When(Model):
     @model_validator(mode="after")
     def _can_match(self) -> Self:
         """Refuse conditions that no request can meet: nobody would notice that the rule never acts."""
-        nulls = [path for name in self.model_fields_set for path in _nulls(getattr(self, name), (name,))]
+        listed = leaves({name: getattr(self, name) for name in self.model_fields_set})
+        nulls = [
+            Mismatch(text=NO_NULL, path=(*path, "in", index))
+            for path, one in listed
+            if isinstance(one, Operators) and isinstance(one.in_, list)
+            for index, word in enumerate(one.in_)
+            if word is None
+        ]
         if nulls:
-            refuse(*(Mismatch(text=NO_NULL, path=path) for path in nulls))
+            refuse(*nulls)
         if not self._of_the_log and not self.variants:
             stated = [name for name in _OF_ROUTES if name in self.model_fields_set]
             alone = next((name for name in stated if not any(self._variants([name]))), None)

@@ -127,18 +127,11 @@ class ScriptedAnswer(Model):
         unsaid = self.code is None and self.text is None and self.category is None and status < LEAST_FAILURE
         if "json_body" in self.model_fields_set or status in WITHOUT_BODY or unsaid:
             return None
-        usual: Code = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
-        category: Category = "ERROR"
+        code, category = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST"), "ERROR"
         if status < LEAST_FAILURE:
-            usual, category = "FORMAT_ERROR", "WARNING"
-        if self.category is not None:
-            category = "WARNING" if self.category == "WARNING" else "ERROR"
-        return Message(
-            cast(Code, self.code) if self.code is not None else usual,
-            self.text or "This answer comes from a scripted rule.",
-            None,
-            category,
-        )
+            code, category = "FORMAT_ERROR", "WARNING"
+        text = self.text or "This answer comes from a scripted rule."
+        return Message(cast(Code, self.code or code), text, None, cast(Category, self.category or category))
 
     @property
     def asks_for_sca(self) -> bool:
