@@ -19,7 +19,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.conditions import wildcard
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
 from emulator.conformance.facts import EVENT_FACTS, FACTS, is_fact
@@ -27,7 +26,7 @@ from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
 
 FOLDER = Path(__file__).parent / "checks"
-EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "customer", "notification")
+EVENTS = ("request", "page", "sca", "payment", "consent", "return", "customer", "notification")
 Test = Callable[[Any], bool]
 Tests = Sequence[tuple[str, Test]]
 _NUMBERS = (int, float)  # types are compared with `is` and `in`, which take half as long as isinstance
@@ -81,10 +80,6 @@ def _test(wanted: Any) -> Test:
     if isinstance(wanted, list):
         several = [_test(one) for one in wanted]
         return lambda value: value in wanted or any(test(value) for test in several)
-    if isinstance(wanted, str) and "*" in wanted:
-        return lambda value: any(
-            isinstance(one, str) and wildcard(wanted, one) for one in (value if isinstance(value, tuple) else (value,))
-        )
     if isinstance(wanted, str | bool | int | float):
         return lambda value: value == wanted if type(value) is not tuple else wanted in value
     raise ValueError(f"{wanted!r} is not a value that a fact can have")
@@ -186,13 +181,11 @@ AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decide
 
 
 class Reaction(_CheckModel):
-    """What a run does after an observation: advance bank time, let the customer come or leave, or call control."""
+    """What a run does after an observation: advance bank time, or let the customer leave, or withdraw the consent."""
 
     after: AnyMatch
     advance: Advance | None = None
-    customer: Literal["present", "absent"] | None = None
-    control: str | None = None
-    body: dict[str, Any] = Field({})
+    customer: Literal["absent", "withdraws"] | None = None
     times: int = Field(default=1, ge=1, le=1000)
 
 
@@ -203,8 +196,8 @@ class Arm(_CheckModel):
     more the customer's first account has.
     """
 
-    task: Literal["pay", "pay-and-cancel", "pay-bulk", "read", "read-unattended"] = "pay"
-    psu: Literal["approve", "reject", "abandon", "expire", "foreign-return", "approve-slowly"] = "approve"
+    task: Literal["pay", "pay-and-cancel", "read", "read-unattended"] = "pay"
+    psu: Literal["approve", "reject", "abandon", "foreign-return", "approve-slowly"] = "approve"
     context: Literal["PRIVATE", "CORPORATE"] = "PRIVATE"
     rules: list[dict[str, Any]] = Field([])
     settings: dict[str, Any] = Field({})

@@ -68,7 +68,7 @@ class Links:
         self.ids.add(_IDS_IN_BODIES.findall(text))
 
 
-_MEMBER = re.compile(r"^(answer|body|header|query)\.")
+_MEMBER = re.compile(r"^(header|query)\.")
 
 
 class Observation(dict[str, Any]):
@@ -132,13 +132,6 @@ def _parameter(name: str, about: str) -> Fact:
     return Fact(read, about)
 
 
-def _json(text: bytes) -> Any:
-    try:
-        return orjson.loads(text) if text else None
-    except ValueError:
-        return None
-
-
 def _delivered(observed: Observation) -> Response | None:
     """The answer that the TPP got: what was lost it cannot know."""
     return None if _disconnected(observed) is not None else observed.exchange.response
@@ -147,7 +140,10 @@ def _delivered(observed: Observation) -> Response | None:
 def _answer(observed: Observation) -> Any:
     """The JSON value of the answer; None if it is not JSON."""
     response = _delivered(observed)
-    return _json(response.body) if response is not None else None
+    try:
+        return orjson.loads(response.body) if response is not None and response.body else None
+    except ValueError:
+        return None
 
 
 def _status(observed: Observation) -> int | None:
@@ -168,22 +164,13 @@ def _member(value: Any, path: str) -> Any:
 
 
 def _part(observed: Observation, name: str) -> Any:
-    """`answer.x`, `body.x`, `header.x` or `query.x`: a part of the request or its answer; without `.x`, all of it."""
-    place, _, path = name.partition(".")
+    """`header.x` or `query.x` of the request; `answer` or `query`: all of it."""
+    place, _, member = name.partition(".")
     if place == "header":
-        return observed.sent.get(path.lower())
-    if place not in _WHOLE:
-        return None
-    if not path:
-        return _WHOLE[place](observed)
-    return observed["query"].get(path) if place == "query" else _member(observed[place], path)
-
-
-_WHOLE: Mapping[str, Callable[[Observation], Any]] = {
-    "answer": _answer,
-    "body": lambda observed: _json(observed.exchange.request.body),
-    "query": _query,
-}
+        return observed.sent.get(member.lower())
+    if place == "query":
+        return observed["query"].get(member) if member else _query(observed)
+    return _answer(observed) if name == "answer" else None
 
 
 def _codes(observed: Observation) -> tuple[str, ...]:
@@ -196,40 +183,24 @@ def _codes(observed: Observation) -> tuple[str, ...]:
 
 
 def _signature(observed: Observation) -> str | None:
-    """`valid`, `missing`, `unlisted` (a header that must be signed is not), `digest`, `date` or `wrong`."""
+    """`valid`, `digest` or `date` if only that is wrong, else `wrong`."""
     if isinstance(observed.exchange.signature, Verified):
         return "valid"
-    if not isinstance(observed.exchange.signature, SignatureRefused):
-        return None
-    sent = observed.sent
-    if "signature" not in sent:
-        return "missing"
-    paths = {entry.path.lower() for entry in observed.exchange.signature.messages}
-    if paths <= {"digest"}:
-        return "digest"
-    if paths <= {"date"}:
-        return "date"
-    listed = re.search(r'headers="([^"]*)"', observed.sent.get("signature") or "")
-    if listed is not None:
-        names = listed[1].lower().split()
-        if any(name in sent and name not in names for name in SIGNED):
-            return "unlisted"
-    return "wrong"
-
-
-SIGNED = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
+    wrong = _wrong_in(observed.exchange.signature)
+    return next((name for name in ("digest", "date") if wrong == {name}), "wrong") if wrong else None
 
 
 def _digest(observed: Observation) -> str | None:
-    """`match`, `mismatch` or `missing` (though the operation takes a body); None if none is needed."""
+    """`match` or `wrong`; None if none is needed."""
     if type(observed.exchange.signature) is Verified:
         return "match" if "digest" in observed.sent else None
-    if not isinstance(observed.exchange.signature, SignatureRefused):
-        return None
-    faults = [entry for entry in observed.exchange.signature.messages if entry.path.lower() == "digest"]
-    if not faults:
-        return None
-    return "missing" if "digest" not in observed.sent else "mismatch"
+    return "wrong" if "digest" in _wrong_in(observed.exchange.signature) else None
+
+
+def _wrong_in(signature: object) -> set[str]:
+    """The headers at fault in a signature that was refused."""
+    messages = signature.messages if isinstance(signature, SignatureRefused) else ()
+    return {entry.path.lower() for entry in messages}
 
 
 def _skew(observed: Observation) -> float | None:
@@ -353,8 +324,8 @@ FACTS: dict[str, Fact] = {
         lambda observed: _disconnected(observed) == "after",
         "whether the connection was closed instead of an answer, after the bank had processed the request",
     ),
-    "signature": Fact(_signature, "valid, missing, unlisted, digest, date or wrong"),
-    "digest": Fact(_digest, "match, mismatch or missing, where the operation needs one"),
+    "signature": Fact(_signature, "valid, digest or date if only that is wrong, else wrong"),
+    "digest": Fact(_digest, "match or wrong, where the operation needs one"),
     "skew": Fact(_skew, "seconds between Date and real time"),
     "certificateDays": Fact(_certificate_days, "days until the certificate expires"),
     "requestId": _header("x-request-id", "X-Request-ID"),

@@ -87,7 +87,7 @@ def brief_evidence(observed: Observation) -> Evidence:
         method, target = exchange.request.method, exchange.request.target
         text = f"{method} {target} answered {exchange.status or 'nothing'}"
         return Evidence(str(exchange.id), text, observed.at, method, target)
-    about = next((str(observed[name]) for name in ("payment", "sca", "consent", "basket") if observed[name]), "")
+    about = next((str(observed[name]) for name in ("payment", "sca", "consent") if observed[name]), "")
     what = (observed["event"], str(observed["outcome"] or observed["link"] or ""), about)
     return Evidence("", " ".join(filter(None, what)), observed.at)
 

@@ -258,8 +258,8 @@ class SimulatedCustomer:
             return
         self._done.add(identity)
         action, body = "approve", {"nationalId": self._person, "context": arm.context}
-        if arm.psu in ("reject", "expire"):
-            action, body = arm.psu, {}
+        if arm.psu == "reject":
+            action, body = "reject", {}
         if arm.psu == "foreign-return":
             self._forge(sca)
         redirect = self._bank("POST", f"/sca/{quote(identity)}/{action}", body)["redirect"]
@@ -294,23 +294,14 @@ class SimulatedCustomer:
                 self._take(step)
 
     def _take(self, step: Reaction) -> None:
-        if step.customer is not None:
-            self.present = step.customer == "present"
-            self._report({"event": "customer", "present": step.customer == "present"})
+        if step.customer == "absent":
+            self.present = False
+            self._report({"event": "customer", "present": False})
+        elif step.customer == "withdraws":
+            for consent in self._bank("GET", "/consents?limit=1")["consents"]:
+                self._bank("POST", f"/consents/{consent['consentId']}/revoke")
         if step.advance is not None:
             self._bank("POST", "/clock/advance", {"by": step.advance})
-        if step.control is not None:
-            method, _, path = step.control.partition(" ")
-            self._bank(method, f"/{self._newest_of(path)}", step.body)
-
-    def _newest_of(self, path: str) -> str:
-        """The path with `latest` replaced by the newest id of its list."""
-        kind, _, rest = path.partition("/")
-        if rest.startswith("latest") and kind == "consents":
-            listed = self._bank("GET", f"/{kind}?limit=1")[kind]
-            if listed:
-                return f"{kind}/{listed[0]['consentId']}{rest.removeprefix('latest')}"
-        return path
 
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
