@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.problems import InputRefused, Problem, unknown
+from emulator.bank.problems import Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
 from emulator.conformance.facts import EVENT_FACTS, FACTS, is_fact
 from emulator.scenario import durations
@@ -236,22 +236,7 @@ def read(text: str, file: str) -> Check:
 
 
 @cache
-def read_all(folder: Path = FOLDER) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks of a folder, by group and name; and a sentence for each file that cannot be used."""
-    checks, refused = [], []
-    for file in sorted(folder.glob("*.yaml")):
-        try:
-            checks.append(read(text_of(file, file.name), file.name))
-        except InputRefused as error:
-            refused.append(str(error))
-    return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check))), tuple(refused)
-
-
 def ready() -> tuple[Check, ...]:
-    """The checks of this package, by group and name."""
-    return read_all()[0]
-
-
-def unusable() -> tuple[str, ...]:
-    """A sentence for each of their files that cannot be used; the other checks are not affected."""
-    return read_all()[1]
+    """The checks of this package, by group and name; raises InputRefused for a file that cannot be used."""
+    checks = [read(text_of(file, file.name), file.name) for file in FOLDER.glob("*.yaml")]
+    return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check)))
