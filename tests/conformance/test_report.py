@@ -44,7 +44,7 @@ def test_a_failure_names_the_rule_the_requests_and_how_to_repeat_them(failing: d
     assert row["requests"] == ["1", "2"]
     (failure,) = row["failures"]
     assert "sent again unchanged" in failure["text"]
-    assert failure["curl"][0].startswith("curl -g --path-as-is -X POST $PROXY/v1/payments/sepa-credit-transfers ")
+    assert failure["curl"][0].startswith("curl -g --path-as-is -X POST $PROXY/v1/payments/norwegian-domestic-credit-transfers ")
     assert "Signature" not in failure["curl"][0]
     assert report.exit_status(failing) == 1
 

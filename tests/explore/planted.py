@@ -6,8 +6,7 @@ from typing import Any
 
 from emulator.client.clients import TppResponse
 from emulator.client.tpp import Prepared
-from tests.conformance.shop import GaveUp
-from tests.explore.merchant import DOMESTIC, Merchant, Order
+from tests.explore.merchant import DOMESTIC, GaveUp, Merchant, Order
 
 
 class PaidTwiceWhenTheRepetitionIsLost(Merchant):

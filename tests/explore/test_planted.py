@@ -51,7 +51,7 @@ def test_a_planted_bug_is_found_within_200_runs(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shop", [Merchant, *(shop for shop, _ in PLANTED.values())], ids=["good", *PLANTED])
+@pytest.mark.parametrize("shop", [shop for shop, _ in PLANTED.values()], ids=PLANTED)
 def test_no_check_finds_it(shop: type[Merchant]) -> None:
     def wrong(check: Check) -> list[str]:
         rows = Plan(check, shop).judge()
