@@ -55,7 +55,7 @@ def _fact(value: Any) -> str:
     return value
 
 
-def _match(value: Any) -> Match:
+def _match(value: Any) -> FactMatch:
     if not isinstance(value, dict):
         raise Mismatch("facts with their values")
     for name, wanted in value.items():
@@ -69,7 +69,7 @@ def _match(value: Any) -> Match:
                 _test(wanted)
             except ValueError as wrong:
                 raise Mismatch(text=f"{wrong}.", path=(name,)) from None
-    return Match(value)
+    return FactMatch(value)
 
 
 def _test(wanted: Any) -> Test:
@@ -107,7 +107,7 @@ def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
     return True
 
 
-class Match(dict[str, Any]):
+class FactMatch(dict[str, Any]):
     """Facts with their values; it is about requests unless it names an event."""
 
     @cached_property
@@ -116,7 +116,7 @@ class Match(dict[str, Any]):
         return [(name, _test(wanted)) for name, wanted in {"event": "request", **self}.items()]
 
 
-AnyMatch = Annotated[Match, Reads(_match, {"type": "object"})]
+MatchForm = Annotated[FactMatch, Reads(_match, {"type": "object"})]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
 Within = Annotated[timedelta | str, Reads(_within, {"type": "string"})]
 Advance = Annotated[str, Reads(_advance, {"type": "string"})]
@@ -135,21 +135,21 @@ class _CheckModel(Model):
 class Clause(_CheckModel):
     """One expectation; exactly one of KINDS."""
 
-    itself: AnyMatch | None = None
-    next: AnyMatch | None = None
-    each: AnyMatch | None = None
-    never: AnyMatch | None = None
+    itself: MatchForm | None = None
+    next: MatchForm | None = None
+    each: MatchForm | None = None
+    never: MatchForm | None = None
     at_most: int | None = Field(default=None, ge=0)
     from_link: bool | None = None
     claim: dict[str, Any] | None = None
-    seen: AnyMatch | None = None
-    of: AnyMatch = Field(default_factory=Match)
+    seen: MatchForm | None = None
+    of: MatchForm = Field(default_factory=FactMatch)
     by: list[FactName] = Field([])
     same: list[FactName] = Field([])
     differ: list[FactName] = Field([])
     within: Within | None = None
     clock: Literal["bank", "real"] = "bank"
-    until: Annotated[list[AnyMatch], BeforeValidator(_listed)] = Field([])
+    until: Annotated[list[MatchForm], BeforeValidator(_listed)] = Field([])
     text: str = ""
 
     @property
@@ -160,8 +160,8 @@ class Clause(_CheckModel):
     @cached_property
     def wants(self) -> Tests:
         """The tests that the occasion or an observation has to pass, or must not."""
-        wanted = self.itself or self.next or self.each or self.never or Match()
-        tests = (wanted if self.from_link is None else Match(linked=True)).tests
+        wanted = self.itself or self.next or self.each or self.never or FactMatch()
+        tests = (wanted if self.from_link is None else FactMatch(linked=True)).tests
         return [row for row in tests if self.kind not in AT_ONCE or row[0] != "event"]
 
     @model_validator(mode="after")
@@ -183,7 +183,7 @@ AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decide
 class Reaction(_CheckModel):
     """What a run does after an observation: advance bank time, or let the customer leave, or withdraw the consent."""
 
-    after: AnyMatch
+    after: MatchForm
     advance: Advance | None = None
     customer: Literal["absent", "withdraws"] | None = None
     times: int = Field(default=1, ge=1, le=1000)
@@ -220,7 +220,7 @@ class Check(_CheckModel):
     role: Literal["PISP", "AISP", "any"]
     spec: str
     arm: Arm = Field(default_factory=lambda: Arm.model_validate({}))
-    seen: AnyMatch
+    seen: MatchForm
     expect: Annotated[list[Clause], BeforeValidator(_listed)]
 
 

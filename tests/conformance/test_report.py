@@ -17,6 +17,7 @@ from emulator.conformance.machine import Evidence, Record
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan
+from tests.known_state import DOMESTIC
 
 CHECKS = {check.check: check for check in ready()}
 
@@ -44,7 +45,7 @@ def test_a_failure_names_the_rule_the_requests_and_how_to_repeat_them(failing: d
     assert row["requests"] == ["1", "2"]
     (failure,) = row["failures"]
     assert "sent again unchanged" in failure["text"]
-    assert failure["curl"][0].startswith("curl -g --path-as-is -X POST $PROXY/v1/payments/norwegian-domestic-credit-transfers ")
+    assert failure["curl"][0].startswith(f"curl -g --path-as-is -X POST $PROXY{DOMESTIC} ")
     assert "Signature" not in failure["curl"][0]
     assert report.exit_status(failing) == 1
 
