@@ -411,7 +411,7 @@ class Merchant:
             listed = self.log_in() if attempt == 0 else self.ask("GET", "/v1/accounts", wants=("accounts", list))
             if listed.status == 401 and self.session_over:
                 listed = self.log_in()
-            if self.stopped(listed):
+            if listed.status != 200:
                 return
             for account in self.listed(listed.json()["accounts"]):
                 status = self.read_whole(account)
@@ -424,10 +424,6 @@ class Merchant:
     def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The accounts to read."""
         return accounts[:2]
-
-    def stopped(self, answer: TppResponse) -> bool:
-        """Whether there is nothing more to read: the consent is gone."""
-        return answer.status != 200
 
     def read_whole(self, account: dict[str, Any]) -> int:
         """The balance and every transaction of an account, until two lists in sequence are the same."""
@@ -470,25 +466,21 @@ class Merchant:
         """How many there are."""
         return len(listed)
 
-    def read_pages(self, link: str | None, listed: dict[str, Any]) -> int:
+    def read_pages(self, link: str, listed: dict[str, Any]) -> int:
         """All pages of a list; returns the last status."""
-        link = self.first_page(link or "")
-        while link:
-            answer = self.ask("GET", link, wants=("transactions", dict))
+        following: str | None = f"{link}?limit=20"
+        while following:
+            answer = self.ask("GET", following, wants=("transactions", dict))
             if answer.status != 200:
                 return answer.status
             page = answer.json()["transactions"]
             self.record(listed, page["booked"])
-            link = self.next_page(link, page) or ""
+            following = self.next_page(following, page)
         return 200
 
     def balance(self, amount: str) -> str:
         """The balance as it is kept."""
         return str(Decimal(amount))
-
-    def first_page(self, link: str) -> str:
-        """The address of the first page."""
-        return f"{link}?limit=20"
 
     def next_page(self, link: str, page: dict[str, Any]) -> str | None:
         """The address of the next page, None behind the last."""

@@ -66,7 +66,7 @@ class BasketIsWhole(Merchant):
 class CountsTwiceAcrossAMovedBorder(Merchant):
     """Keeps its items by page: what was on another page at an earlier reading is counted again."""
 
-    def read_pages(self, link: str | None, listed: dict[str, Any]) -> int:
+    def read_pages(self, link: str, listed: dict[str, Any]) -> int:
         self.page = 0
         return super().read_pages(link, listed)
 
