@@ -1,8 +1,8 @@
 """The file of a check (add-check.md): what it judges, when its occasion arises, and what a good TPP does then.
 
-Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`; the good ones, `shop.mjs` beside it
-and `tests/explore/merchant.py`, are to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the
-number of checks into agents.md.
+Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`; the good one,
+`tests/explore/merchant.py`, is to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the number
+of checks into agents.md.
 
 The page also describes its language: the clauses, and what a MATCH names. A clause only concerns observations of the
 TPP of its occasion.
