@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from emulator.bank.problems import Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
+from emulator.conformance.claims import Member
 from emulator.conformance.facts import EVENT_FACTS, FACTS, is_fact
 from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
@@ -37,12 +38,6 @@ def _within(value: Any) -> timedelta | str:
     if length is None and value != "end":
         raise Mismatch(f"{durations.expected(value, calendar=False)}, or end")
     return "end" if length is None else length
-
-
-def _advance(value: Any) -> str:
-    if durations.parse(value) is None:
-        raise Mismatch(durations.expected(value))
-    return str(value)
 
 
 def _listed(value: Any) -> Any:
@@ -119,7 +114,6 @@ class FactMatch(dict[str, Any]):
 MatchForm = Annotated[FactMatch, Reads(_match, {"type": "object"})]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
 Within = Annotated[timedelta | str, Reads(_within, {"type": "string"})]
-Advance = Annotated[str, Reads(_advance, {"type": "string"})]
 
 
 Group = Literal["signing", "authentication", "accounts", "payments", "robustness"]
@@ -141,7 +135,7 @@ class Clause(_CheckModel):
     never: MatchForm | None = None
     at_most: int | None = Field(default=None, ge=0)
     from_link: bool | None = None
-    claim: dict[str, Any] | None = None
+    claim: dict[Member, Any] | None = None
     seen: MatchForm | None = None
     of: MatchForm = Field(default_factory=FactMatch)
     by: list[FactName] = Field([])
@@ -169,10 +163,6 @@ class Clause(_CheckModel):
         words = [word for word in KINDS if getattr(self, word) is not None]
         if len(words) != 1:
             refuse(Mismatch(text=f"Exactly one of {', '.join(KINDS)} is needed, not {' and '.join(words) or 'none'}."))
-        unclaimed = sorted(set(self.claim or ()) - {"state", "balance", "transactions"})
-        if unclaimed:
-            text = unknown(unclaimed[0], ("state", "balance", "transactions"), "There is no claim")
-            refuse(Mismatch(text=text, path=("claim",)))
         return self
 
 
@@ -184,7 +174,7 @@ class Reaction(_CheckModel):
     """What a run does after an observation: advance bank time, or let the customer leave, or withdraw the consent."""
 
     after: MatchForm
-    advance: Advance | None = None
+    advance: str | None = None
     customer: Literal["absent", "withdraws"] | None = None
     times: int = Field(default=1, ge=1, le=1000)
 

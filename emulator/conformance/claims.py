@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from http.client import HTTPException
-from typing import Any
+from typing import Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
 STATES = ("paid", "open", "failed")
+Member = Literal["state", "balance", "transactions"]
 MEMBERS = {"payments": ("state",), "accounts": ("balance", "transactions")}
 TIMEOUT = 5.0  # seconds for one answer
 MOST_BYTES = 65_536  # of one answer
@@ -49,7 +50,7 @@ class Belief:
             f"the account has {true['balance']} and {true['transactions']}."
         )
 
-    def holds(self, claim: Mapping[str, Any]) -> bool | None:
+    def holds(self, claim: Mapping[Member, Any]) -> bool | None:
         """Whether it meets the `claim` of a check; None if the TPP claims nothing, or the payment has changed since."""
         member, wanted = next(iter(claim.items()), ("", None))
         claimed, true = self.claimed.get(member), self.true.get(member)
