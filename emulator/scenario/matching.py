@@ -19,10 +19,9 @@ from emulator.bank import conditions, products
 from emulator.bank.condition_forms import NO_NULL, NestedFacts, Operators, Single, compiled
 from emulator.bank.conditions import ABSENT, Condition, Every, Exactly, OneOf, wildcard
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
-from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.facts import SINGLE, Facts
-from emulator.scenario.values import CONTEXTS, METHODS, possible_status
+from emulator.scenario.values import CONTEXTS, METHODS, possible_status, words_of
 from emulator.scenario.variables import leaves
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
@@ -49,14 +48,9 @@ class _Existing:
 
     def _check(self, stated: Any) -> Any:
         known = KNOWN[self.fact]
-        if isinstance(stated, Operators):
-            listed = stated.in_ if isinstance(stated.in_, list) else []
-            named: list[tuple[Path, Any]] = [(("in", index), word) for index, word in enumerate(listed)]
-        else:
-            named = [((), stated)]
         wrong = [
             Mismatch(text=f"There is no {self.fact}", path=path, known=known, value=word)
-            for path, word in named
+            for path, word in words_of(stated)
             if not _is_among(word, known)
         ]
         if wrong:
@@ -205,10 +199,9 @@ class When(Model):
         """Refuse conditions that no request can meet: nobody would notice that the rule never acts."""
         listed = leaves({name: getattr(self, name) for name in self.model_fields_set})
         nulls = [
-            Mismatch(text=NO_NULL, path=(*path, "in", index))
+            Mismatch(text=NO_NULL, path=(*path, *place))
             for path, one in listed
-            if isinstance(one, Operators) and isinstance(one.in_, list)
-            for index, word in enumerate(one.in_)
+            for place, word in words_of(one)
             if word is None
         ]
         if nulls:
