@@ -174,12 +174,7 @@ def _part(observed: Observation, name: str) -> Any:
 
 
 def _codes(observed: Observation) -> tuple[str, ...]:
-    if observed.exchange.status < 400:
-        return ()
-    messages = _member(observed["answer"], "tppMessages")
-    if not isinstance(messages, list):  # a scripted answer may have any form
-        return ()
-    return tuple(entry["code"] for entry in messages if isinstance(entry, dict) and isinstance(entry.get("code"), str))
+    return tuple(one["code"] for one in observed.exchange.messages()) if _delivered(observed) is not None else ()
 
 
 def _signature(observed: Observation) -> str | None:
