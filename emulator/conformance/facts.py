@@ -17,8 +17,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-import orjson
-
 from emulator.api.headers import Headers
 from emulator.api.log import Exchange
 from emulator.api.messages import Response
@@ -137,13 +135,9 @@ def _delivered(observed: Observation) -> Response | None:
     return None if _disconnected(observed) is not None else observed.exchange.response
 
 
-def _answer(observed: Observation) -> Any:
-    """The JSON value of the answer; None if it is not JSON."""
-    response = _delivered(observed)
-    try:
-        return orjson.loads(response.body) if response is not None and response.body else None
-    except ValueError:
-        return None
+def _answer(observed: Observation) -> Mapping[str, Any]:
+    """The members of the answer; none if the TPP did not get it."""
+    return observed.exchange.answer() if _delivered(observed) is not None else {}
 
 
 def _status(observed: Observation) -> int | None:
@@ -164,13 +158,13 @@ def _member(value: Any, path: str) -> Any:
 
 
 def _part(observed: Observation, name: str) -> Any:
-    """`header.x` or `query.x` of the request; `answer` or `query`: all of it."""
+    """`header.x` or `query.x` of the request; `query`: all of it; None for a fact of other events."""
     place, _, member = name.partition(".")
     if place == "header":
         return observed.sent.get(member.lower())
     if place == "query":
         return observed["query"].get(member) if member else _query(observed)
-    return _answer(observed) if name == "answer" else None
+    return None
 
 
 def _codes(observed: Observation) -> tuple[str, ...]:
@@ -255,13 +249,13 @@ _DOCUMENTATION = tuple(
 def _payment_status(observed: Observation) -> str | None:
     if observed.exchange.status >= 300:
         return None
-    status = _member(observed["answer"], "transactionStatus")
+    status = _member(_answer(observed), "transactionStatus")
     return status if isinstance(status, str) else None
 
 
 def _sca(observed: Observation) -> str | None:
     """The last part of the scaRedirect in the answer: the SCA that the request opened."""
-    href = _member(observed["answer"], "_links.scaRedirect.href")
+    href = _member(_answer(observed), "_links.scaRedirect.href")
     return href.rpartition("/")[2] if isinstance(href, str) else None
 
 
