@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from http.client import HTTPException
 from typing import Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
+
+from emulator.bank.conditions import number
 
 STATES = ("paid", "open", "failed")
 Member = Literal["state", "balance", "transactions"]
@@ -130,8 +132,4 @@ def unreadable(kind: str, value: Any) -> str | None:
 
 def decimal(value: Any) -> Decimal | None:
     """The decimal number in a string; None for anything else."""
-    try:
-        number = Decimal(value) if isinstance(value, str) else None
-    except InvalidOperation:
-        return None
-    return number if number is not None and number.is_finite() else None
+    return number(value) if isinstance(value, str) else None
