@@ -171,7 +171,7 @@ AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decide
 
 
 class Reaction(_CheckModel):
-    """What a run does after an observation: advance bank time, or let the customer leave, or withdraw the consent."""
+    """What a run does after a request: advance bank time, or let the customer leave, or withdraw the consent."""
 
     after: MatchForm
     advance: str | None = None

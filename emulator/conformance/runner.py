@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -249,7 +248,7 @@ class SimulatedCustomer:
         for entry in sorted(entries, key=lambda one: int(one["id"])):
             if int(entry["id"]) > self._newest:
                 self._newest = int(entry["id"])
-                self._after(partial(self._facts, entry["id"]))
+                self._after(entry["id"])
 
     def _authenticate(self, sca: Mapping[str, Any]) -> None:
         arm, identity = self._check.arm, sca["id"]
@@ -264,7 +263,6 @@ class SimulatedCustomer:
             self._forge(sca)
         redirect = self._bank("POST", f"/sca/{quote(identity)}/{action}", body)["redirect"]
         self._visit(redirect)
-        self._after(lambda _: {"event": "return", "outcome": "finalised" if "psu-id=" in redirect else "failed"})
 
     def _forge(self, sca: Mapping[str, Any]) -> None:
         """Send a browser to the TPP with the psu-id of somebody else, as if from another flow."""
@@ -279,19 +277,15 @@ class SimulatedCustomer:
     def _report(self, observation: Mapping[str, Any]) -> None:
         self._bank("POST", "/conformance/observations", {"tpp": self._tpp_id, **observation})
 
-    def _facts(self, identity: str, names: Iterable[str]) -> dict[str, Any]:
-        shown = self._bank("GET", f"/conformance/facts/{identity}?names={quote(','.join(names))}")
-        return dict(shown["facts"])
-
-    def _after(self, facts: Callable[[Iterable[str]], Mapping[str, Any]]) -> None:
+    def _after(self, identity: str) -> None:
+        """Take the steps that follow a request."""
         for number, step in enumerate(self._check.arm.clock):
-            wanted = {name: value for name, value in step.after.items() if name != "event"}
-            if not self._left[number]:
-                continue
-            known = defaultdict(lambda: None, {"event": "request", **facts(wanted)})
-            if holds(step.after.tests, known):
-                self._left[number] -= 1
-                self._take(step)
+            if self._left[number]:
+                names = quote(",".join(step.after))
+                facts = self._bank("GET", f"/conformance/facts/{identity}?names={names}")["facts"]
+                if holds(step.after.tests, {"event": "request", **facts}):
+                    self._left[number] -= 1
+                    self._take(step)
 
     def _take(self, step: Reaction) -> None:
         if step.customer == "absent":
