@@ -27,7 +27,7 @@ from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
 
 FOLDER = Path(__file__).parent / "checks"
-EVENTS = ("request", "page", "sca", "payment", "consent", "return", "customer", "notification")
+EVENTS = ("request", "page", "payment", "consent", "return", "customer", "notification")
 Test = Callable[[Any], bool]
 Tests = Sequence[tuple[str, Test]]
 _NUMBERS = (int, float)  # types are compared with `is` and `in`, which take half as long as isinstance

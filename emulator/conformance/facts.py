@@ -1,7 +1,7 @@
 """The facts of an observation that checks can name: one row per fact, computed when a check needs it.
 
-An observation is a request of a TPP with its answer, a browser at an SCA page, or a change (an SCA that ended, the new
-status of a payment, a consent that is given or withdrawn). A fact is a value (string, number, boolean), a tuple of
+An observation is a request of a TPP with its answer, a browser at an SCA page or sent back to the TPP, or a change (the
+new status of a payment, a consent that is given or withdrawn). A fact is a value (string, number, boolean), a tuple of
 which any element may match, or None if the observation has no such fact; only `absent: true` matches None.
 `python -m tests.docs.sections` writes the table of facts in add-check.md.
 """
@@ -72,8 +72,8 @@ _MEMBER = re.compile(r"^(header|query)\.")
 class Observation(dict[str, Any]):
     """One observation of the bank: its facts by name, each computed when it is first asked for; None if it has none.
 
-    Two are not in the vocabulary of checks: `tpp`, the TPP that it concerns, None if unknown, and `event`: `request`,
-    `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`.
+    Two are not in the vocabulary of checks: `tpp`, the TPP that it concerns, None if unknown, and `event`, one of
+    `check.EVENTS`.
 
     `at`: bank time in seconds since 1970; `received`: the same in real time; `values`: the facts of an event other than
     a request. Only a request has its `exchange` and the headers `sent`.
@@ -340,9 +340,9 @@ FACTS: dict[str, Fact] = {
 
 EVENT_FACTS: dict[str, str] = {
     "link": "of a page: given (as in the answer), altered or unknown",
-    "outcome": "of an SCA that ended: finalised, failed or expired; of a consent: given or revoked",
+    "outcome": "of a customer's return: finalised or failed; of a consent: given or revoked",
     "otherIds": "of a consent that is given: whether its accounts have other ids than under the one before",
-    "purpose": "of an SCA: access, payment, basket or cancellation",
+    "purpose": "of a customer's return: access, payment, basket or cancellation",
     "previous": "of a payment's change: the status before",
     "forged": "of a customer's return: whether it belongs to another flow",
     "present": "of the customer: whether the customer is there",
