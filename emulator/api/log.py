@@ -124,10 +124,11 @@ class Exchange:
             return None
         identity = self.call.params.get("paymentId")
         if identity is None and self.operation == "createPayment" and self.status == 201:
-            identity = self.created or self._answer().get("paymentId")
+            identity = self.created or self.answer().get("paymentId")
         return identity if isinstance(identity, str) else None
 
-    def _answer(self) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
+        """The members of the JSON object in the answer; none if it is something else."""
         try:
             body = orjson.loads(self.response.body) if self.response else {}
         except ValueError:
@@ -136,7 +137,7 @@ class Exchange:
 
     def messages(self) -> list[dict[str, str]]:
         """The messages of a refusal; an answer that a rule has changed may have none."""
-        messages = self._answer().get("tppMessages") if self.status >= 400 else None
+        messages = self.answer().get("tppMessages") if self.status >= 400 else None
         return [entry for entry in messages if _is_message(entry)] if isinstance(messages, list) else []
 
     def summary(self) -> dict[str, Any]:

@@ -88,6 +88,10 @@ class MatchedRules(Protocol):
     def notes(self) -> Sequence[str]:
         """Why rules that match do not act."""
 
+    @property
+    def effects(self) -> Mapping[str, object]:
+        """What they do, by the kind of effect."""
+
     def before(self, call: Call) -> Reply[Any] | None:
         """Act before the operation; a reply takes the place of its own."""
 
@@ -102,8 +106,11 @@ class Rules(Protocol):
     def rules(self) -> Sequence[object]:
         """All rules."""
 
-    def match(self, call: Call, signed: bool) -> MatchedRules | None:
-        """The rules that match a request, before (`signed` False) or after the check of its signature."""
+    def match(self, call: Call, signed: bool, earlier: Sequence[MatchedRules]) -> MatchedRules | None:
+        """The rules that match a request, before (`signed` False) or after the check of its signature.
+
+        `earlier`: those that have matched before it.
+        """
 
 
 class Observer(Protocol):
@@ -352,7 +359,7 @@ class BankService:
         return call
 
     def _scripted(self, call: Call, exchange: Exchange, acting: list[MatchedRules], signed: bool) -> Reply[Any] | None:
-        effects = self.rules.match(call, signed)
+        effects = self.rules.match(call, signed, acting)
         if effects is None:
             return None
         acting.append(effects)

@@ -57,10 +57,8 @@ def report_options(command: Command) -> Command:
 def chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
     """The checks of these names and groups, all of them without any; raises Failed for one that does not exist."""
     from emulator.bank.problems import unknown
-    from emulator.conformance.check import GROUPS, ready, unusable
+    from emulator.conformance.check import GROUPS, ready
 
-    for problem in unusable():
-        click.echo(f"bank-emulator: a check is skipped: {problem}", err=True)
     checks = ready()
     known = [check.check for check in checks]
     for name in names:

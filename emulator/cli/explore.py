@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PAGE = "find-the-fault"
 TASKS: tuple[Task, ...] = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
 MOST_RUNS = 1_000_000
+DEFAULT_RUNS = 200
 
 
 def tpp_options(command: Command) -> Command:
@@ -38,7 +39,9 @@ def tpp_options(command: Command) -> Command:
 @click.command(
     epilog='Example: bank-emulator conformance explore --command "node shop.mjs" --claims http://127.0.0.1:9000/{run}'
 )
-@click.option("--runs", metavar="N", type=click.IntRange(1, MOST_RUNS), help="Schedules to play.  [default: 200]")
+@click.option(
+    "--runs", metavar="N", type=click.IntRange(1, MOST_RUNS), help=f"Schedules to play.  [default: {DEFAULT_RUNS}]"
+)
 @click.option(
     "--minutes", metavar="N", type=click.FloatRange(0.01, 100_000), help="Search that long, instead of --runs."
 )
@@ -88,7 +91,6 @@ def explore(
     from emulator.conformance.program import RunFailed
 
     folder = None if save is None else _folder(save)
-    budget = search.Budget(200 if runs is None else runs, None if minutes is None else minutes * 60)
     shown = 0
 
     def progress(now: SearchProgress) -> None:
@@ -103,7 +105,7 @@ def explore(
         looking = search.Search(banks, client, tasks or TASKS, base=seed, jobs=jobs)
         done = looking.progress
         try:
-            looking.run(budget, progress)
+            looking.run(runs or DEFAULT_RUNS, seconds=None if minutes is None else minutes * 60, report=progress)
         except KeyboardInterrupt as interrupt:
             stopped = interrupt
         except RunFailed as failed:

@@ -27,8 +27,7 @@ Forgotten, and counted nowhere, are a `next` that `until` has ended, and an `eac
 
 Nothing is stored: a reset, `DELETE /_emulator/conformance` and the end of the process forget all (`forget`). What is
 remembered is bounded, the oldest goes first: an occasion that is dropped ends as by its `until`, and an address that
-was given long ago counts as made up. A document that is gone when its change is read is left out. A file in `checks/`
-that cannot be read is named by the command line and leaves the other checks as they are.
+was given long ago counts as made up. A document that is gone when its change is read is left out.
 """
 
 PAGES = ("getTransactions", "getCardTransactions")

@@ -1,29 +1,11 @@
 """The file of a check (add-check.md): what it judges, when its occasion arises, and what a good TPP does then.
 
-Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`; the good ones, `shop.py` and
-`shop.mjs` beside it, are to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the number of
-checks into agents.md.
+Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`; the good one,
+`tests/explore/merchant.py`, is to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the number
+of checks into agents.md.
 
-`seen` describes the observation that is the occasion. `expect` has one or several clauses, each judged on its own:
-
-    itself: MATCH        the occasion itself matches
-    next: MATCH          the next observation that the clause concerns matches
-    each: MATCH          every observation that the clause concerns matches
-    never: MATCH         no observation matches
-    at_most: N           at most N observations that the clause concerns
-    from_link: true      the address of the occasion was a link of an answer
-    claim: MATCH         the claim of the TPP (`--claims`) matches
-
-    seen: MATCH          the occasion of this clause (default: that of the check)
-    of: MATCH            the observations that the clause concerns (default: every request); `never` is about all
-    by: [FACT]           ... if they have the same values of these facts as the occasion
-    same, differ: [FACT] the observation has the same, or other, values of these facts as the occasion
-    within: P1D | end    how long the clause lasts, in bank time; `end`: until the report is requested
-    clock: real          ... in real time, unless bank time was advanced by that much
-    until: MATCH         an observation that ends it; a list of them: any of these
-
-A MATCH names facts (`facts.py`) and their values: a value (`*` stands for any characters), a list of values, or
-`{gt, lt, absent, not}`. A clause only concerns observations of the TPP of its occasion.
+The page also describes its language: the clauses, and what a MATCH names. A clause only concerns observations of the
+TPP of its occasion.
 """
 
 from __future__ import annotations
@@ -37,15 +19,15 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.conditions import wildcard
-from emulator.bank.problems import InputRefused, Problem, unknown
+from emulator.bank.problems import Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
+from emulator.conformance.claims import Member
 from emulator.conformance.facts import EVENT_FACTS, FACTS, is_fact
 from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
 
 FOLDER = Path(__file__).parent / "checks"
-EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "customer", "notification")
+EVENTS = ("request", "page", "payment", "consent", "return", "customer", "notification")
 Test = Callable[[Any], bool]
 Tests = Sequence[tuple[str, Test]]
 _NUMBERS = (int, float)  # types are compared with `is` and `in`, which take half as long as isinstance
@@ -58,12 +40,6 @@ def _within(value: Any) -> timedelta | str:
     return "end" if length is None else length
 
 
-def _advance(value: Any) -> str:
-    if durations.parse(value) is None:
-        raise Mismatch(durations.expected(value))
-    return str(value)
-
-
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
@@ -74,7 +50,7 @@ def _fact(value: Any) -> str:
     return value
 
 
-def _match(value: Any) -> dict[str, Any]:
+def _match(value: Any) -> FactMatch:
     if not isinstance(value, dict):
         raise Mismatch("facts with their values")
     for name, wanted in value.items():
@@ -88,7 +64,7 @@ def _match(value: Any) -> dict[str, Any]:
                 _test(wanted)
             except ValueError as wrong:
                 raise Mismatch(text=f"{wrong}.", path=(name,)) from None
-    return value
+    return FactMatch(value)
 
 
 def _test(wanted: Any) -> Test:
@@ -99,10 +75,6 @@ def _test(wanted: Any) -> Test:
     if isinstance(wanted, list):
         several = [_test(one) for one in wanted]
         return lambda value: value in wanted or any(test(value) for test in several)
-    if isinstance(wanted, str) and "*" in wanted:
-        return lambda value: any(
-            isinstance(one, str) and wildcard(wanted, one) for one in (value if isinstance(value, tuple) else (value,))
-        )
     if isinstance(wanted, str | bool | int | float):
         return lambda value: value == wanted if type(value) is not tuple else wanted in value
     raise ValueError(f"{wanted!r} is not a value that a fact can have")
@@ -121,11 +93,6 @@ def _bounded(word: str, bound: Any) -> Test:
     raise ValueError(f"{word}: {bound!r} is not valid; allowed are gt, lt, absent and not")
 
 
-def tests_of(match: Mapping[str, Any]) -> Tests:
-    """The tests of a MATCH, fact by fact; it is about requests unless it names an event."""
-    return [(name, _test(wanted)) for name, wanted in {"event": "request", **match}.items()]
-
-
 def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
     """Whether an observation passes all tests."""
     for name, test in tests:  # a loop takes half as long as `all` of a generator
@@ -135,10 +102,18 @@ def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
     return True
 
 
-Match = Annotated[dict[str, Any], Reads(_match, {"type": "object"})]
+class FactMatch(dict[str, Any]):
+    """Facts with their values; it is about requests unless it names an event."""
+
+    @cached_property
+    def tests(self) -> Tests:
+        """Its tests, fact by fact: made once for all banks, of which a test may have hundreds."""
+        return [(name, _test(wanted)) for name, wanted in {"event": "request", **self}.items()]
+
+
+MatchForm = Annotated[FactMatch, Reads(_match, {"type": "object"})]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
 Within = Annotated[timedelta | str, Reads(_within, {"type": "string"})]
-Advance = Annotated[str, Reads(_advance, {"type": "string"})]
 
 
 Group = Literal["signing", "authentication", "accounts", "payments", "robustness"]
@@ -154,21 +129,21 @@ class _CheckModel(Model):
 class Clause(_CheckModel):
     """One expectation; exactly one of KINDS."""
 
-    itself: Match | None = None
-    next: Match | None = None
-    each: Match | None = None
-    never: Match | None = None
+    itself: MatchForm | None = None
+    next: MatchForm | None = None
+    each: MatchForm | None = None
+    never: MatchForm | None = None
     at_most: int | None = Field(default=None, ge=0)
     from_link: bool | None = None
-    claim: dict[str, Any] | None = None
-    seen: Match | None = None
-    of: Match = Field({})
+    claim: dict[Member, Any] | None = None
+    seen: MatchForm | None = None
+    of: MatchForm = Field(default_factory=FactMatch)
     by: list[FactName] = Field([])
     same: list[FactName] = Field([])
     differ: list[FactName] = Field([])
     within: Within | None = None
     clock: Literal["bank", "real"] = "bank"
-    until: Annotated[list[Match], BeforeValidator(_listed)] = Field([])
+    until: Annotated[list[MatchForm], BeforeValidator(_listed)] = Field([])
     text: str = ""
 
     @property
@@ -176,39 +151,18 @@ class Clause(_CheckModel):
         """Which one of KINDS it has."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
-    # Made once for all banks, of which a test may have hundreds.
-
     @cached_property
     def wants(self) -> Tests:
         """The tests that the occasion or an observation has to pass, or must not."""
-        wanted = self.itself or self.next or self.each or self.never or {}
-        tests = tests_of({"linked": True} if self.from_link is not None else wanted)
+        wanted = self.itself or self.next or self.each or self.never or FactMatch()
+        tests = (wanted if self.from_link is None else FactMatch(linked=True)).tests
         return [row for row in tests if self.kind not in AT_ONCE or row[0] != "event"]
-
-    @cached_property
-    def ends(self) -> Sequence[Tests]:
-        """The tests of its `until`."""
-        return [tests_of(match) for match in self.until]
-
-    @cached_property
-    def concerns(self) -> Tests:
-        """The tests of its `of`."""
-        return tests_of(self.of)
-
-    @cached_property
-    def occasion(self) -> Tests | None:
-        """The tests of its own `seen`; None for that of the check."""
-        return None if self.seen is None else tests_of(self.seen)
 
     @model_validator(mode="after")
     def _one_word(self) -> Clause:
         words = [word for word in KINDS if getattr(self, word) is not None]
         if len(words) != 1:
             refuse(Mismatch(text=f"Exactly one of {', '.join(KINDS)} is needed, not {' and '.join(words) or 'none'}."))
-        unclaimed = sorted(set(self.claim or ()) - {"state", "balance", "transactions"})
-        if unclaimed:
-            text = unknown(unclaimed[0], ("state", "balance", "transactions"), "There is no claim")
-            refuse(Mismatch(text=text, path=("claim",)))
         return self
 
 
@@ -217,13 +171,11 @@ AT_ONCE = ("itself", "from_link")  # the clauses that the occasion itself decide
 
 
 class Reaction(_CheckModel):
-    """What a run does after an observation: advance bank time, let the customer come or leave, or call control."""
+    """What a run does after a request: advance bank time, or let the customer leave, or withdraw the consent."""
 
-    after: Match
-    advance: Advance | None = None
-    customer: Literal["present", "absent"] | None = None
-    control: str | None = None
-    body: dict[str, Any] = Field({})
+    after: MatchForm
+    advance: str | None = None
+    customer: Literal["absent", "withdraws"] | None = None
     times: int = Field(default=1, ge=1, le=1000)
 
 
@@ -234,8 +186,8 @@ class Arm(_CheckModel):
     more the customer's first account has.
     """
 
-    task: Literal["pay", "pay-and-cancel", "pay-bulk", "read", "read-unattended"] = "pay"
-    psu: Literal["approve", "reject", "abandon", "expire", "foreign-return", "approve-slowly"] = "approve"
+    task: Literal["pay", "pay-and-cancel", "read", "read-unattended"] = "pay"
+    psu: Literal["approve", "reject", "abandon", "foreign-return", "approve-slowly"] = "approve"
     context: Literal["PRIVATE", "CORPORATE"] = "PRIVATE"
     rules: list[dict[str, Any]] = Field([])
     settings: dict[str, Any] = Field({})
@@ -258,18 +210,8 @@ class Check(_CheckModel):
     role: Literal["PISP", "AISP", "any"]
     spec: str
     arm: Arm = Field(default_factory=lambda: Arm.model_validate({}))
-    seen: Match
-    expect: list[Clause]
-
-    @cached_property
-    def occasion(self) -> Tests:
-        """The tests of its `seen`."""
-        return tests_of(self.seen)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_clause_or_several(cls, value: Any) -> Any:
-        return {**value, "expect": _listed(value["expect"])} if isinstance(value, dict) and "expect" in value else value
+    seen: MatchForm
+    expect: Annotated[list[Clause], BeforeValidator(_listed)]
 
 
 def read(text: str, file: str) -> Check:
@@ -283,27 +225,8 @@ def read(text: str, file: str) -> Check:
     return check
 
 
-def read_all(folder: Path) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks of a folder, by group and name; and a sentence for each file that cannot be used."""
-    checks, refused = [], []
-    for file in sorted(folder.glob("*.yaml")):
-        try:
-            checks.append(read(text_of(file, file.name), file.name))
-        except InputRefused as error:
-            refused.append(str(error))
-    return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check))), tuple(refused)
-
-
 @cache
-def _ready() -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    return read_all(FOLDER)
-
-
 def ready() -> tuple[Check, ...]:
-    """The checks of this package, by group and name."""
-    return _ready()[0]
-
-
-def unusable() -> tuple[str, ...]:
-    """A sentence for each of their files that cannot be used; the other checks are not affected."""
-    return _ready()[1]
+    """The checks of this package, by group and name; raises InputRefused for a file that cannot be used."""
+    checks = [read(text_of(file, file.name), file.name) for file in FOLDER.glob("*.yaml")]
+    return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check)))

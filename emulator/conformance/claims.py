@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from http.client import HTTPException
-from typing import Any
+from typing import Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
+from emulator.bank.conditions import number
+
 STATES = ("paid", "open", "failed")
+Member = Literal["state", "balance", "transactions"]
 MEMBERS = {"payments": ("state",), "accounts": ("balance", "transactions")}
 TIMEOUT = 5.0  # seconds for one answer
 MOST_BYTES = 65_536  # of one answer
@@ -49,7 +52,7 @@ class Belief:
             f"the account has {true['balance']} and {true['transactions']}."
         )
 
-    def holds(self, claim: Mapping[str, Any]) -> bool | None:
+    def holds(self, claim: Mapping[Member, Any]) -> bool | None:
         """Whether it meets the `claim` of a check; None if the TPP claims nothing, or the payment has changed since."""
         member, wanted = next(iter(claim.items()), ("", None))
         claimed, true = self.claimed.get(member), self.true.get(member)
@@ -129,8 +132,4 @@ def unreadable(kind: str, value: Any) -> str | None:
 
 def decimal(value: Any) -> Decimal | None:
     """The decimal number in a string; None for anything else."""
-    try:
-        number = Decimal(value) if isinstance(value, str) else None
-    except InvalidOperation:
-        return None
-    return number if number is not None and number.is_finite() else None
+    return number(value) if isinstance(value, str) else None

@@ -1,7 +1,7 @@
 """The facts of an observation that checks can name: one row per fact, computed when a check needs it.
 
-An observation is a request of a TPP with its answer, a browser at an SCA page, or a change (an SCA that ended, the new
-status of a payment, a consent that is given or withdrawn). A fact is a value (string, number, boolean), a tuple of
+An observation is a request of a TPP with its answer, a browser at an SCA page or sent back to the TPP, or a change (the
+new status of a payment, a consent that is given or withdrawn). A fact is a value (string, number, boolean), a tuple of
 which any element may match, or None if the observation has no such fact; only `absent: true` matches None.
 `python -m tests.docs.sections` writes the table of facts in add-check.md.
 """
@@ -13,12 +13,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import lru_cache
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
-
-import orjson
 
 from emulator.api.headers import Headers
 from emulator.api.log import Exchange
@@ -69,14 +66,14 @@ class Links:
         self.ids.add(_IDS_IN_BODIES.findall(text))
 
 
-_MEMBER = re.compile(r"^(answer|body|header|query)\.")
+_MEMBER = re.compile(r"^(header|query)\.")
 
 
 class Observation(dict[str, Any]):
     """One observation of the bank: its facts by name, each computed when it is first asked for; None if it has none.
 
-    Two are not in the vocabulary of checks: `tpp`, the TPP that it concerns, None if unknown, and `event`: `request`,
-    `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`.
+    Two are not in the vocabulary of checks: `tpp`, the TPP that it concerns, None if unknown, and `event`, one of
+    `check.EVENTS`.
 
     `at`: bank time in seconds since 1970; `received`: the same in real time; `values`: the facts of an event other than
     a request. Only a request has its `exchange` and the headers `sent`.
@@ -133,22 +130,14 @@ def _parameter(name: str, about: str) -> Fact:
     return Fact(read, about)
 
 
-def _json(text: bytes) -> Any:
-    try:
-        return orjson.loads(text) if text else None
-    except ValueError:
-        return None
-
-
 def _delivered(observed: Observation) -> Response | None:
     """The answer that the TPP got: what was lost it cannot know."""
     return None if _disconnected(observed) is not None else observed.exchange.response
 
 
-def _answer(observed: Observation) -> Any:
-    """The JSON value of the answer; None if it is not JSON."""
-    response = _delivered(observed)
-    return _json(response.body) if response is not None else None
+def _answer(observed: Observation) -> Mapping[str, Any]:
+    """The members of the answer; none if the TPP did not get it."""
+    return observed.exchange.answer() if _delivered(observed) is not None else {}
 
 
 def _status(observed: Observation) -> int | None:
@@ -169,68 +158,38 @@ def _member(value: Any, path: str) -> Any:
 
 
 def _part(observed: Observation, name: str) -> Any:
-    """`answer.x`, `body.x`, `header.x` or `query.x`: a part of the request or its answer; without `.x`, all of it."""
-    place, _, path = name.partition(".")
+    """`header.x` or `query.x` of the request; `query`: all of it; None for a fact of other events."""
+    place, _, member = name.partition(".")
     if place == "header":
-        return observed.sent.get(path.lower())
-    if place not in _WHOLE:
-        return None
-    if not path:
-        return _WHOLE[place](observed)
-    return observed["query"].get(path) if place == "query" else _member(observed[place], path)
-
-
-_WHOLE: Mapping[str, Callable[[Observation], Any]] = {
-    "answer": _answer,
-    "body": lambda observed: _json(observed.exchange.request.body),
-    "query": _query,
-}
+        return observed.sent.get(member.lower())
+    if place == "query":
+        return observed["query"].get(member) if member else _query(observed)
+    return None
 
 
 def _codes(observed: Observation) -> tuple[str, ...]:
-    if observed.exchange.status < 400:
-        return ()
-    messages = _member(observed["answer"], "tppMessages")
-    if not isinstance(messages, list):  # a scripted answer may have any form
-        return ()
-    return tuple(entry["code"] for entry in messages if isinstance(entry, dict) and isinstance(entry.get("code"), str))
+    return tuple(one["code"] for one in observed.exchange.messages()) if _delivered(observed) is not None else ()
 
 
 def _signature(observed: Observation) -> str | None:
-    """`valid`, `missing`, `unlisted` (a header that must be signed is not), `digest`, `date` or `wrong`."""
+    """`valid`, `digest` or `date` if only that is wrong, else `wrong`."""
     if isinstance(observed.exchange.signature, Verified):
         return "valid"
-    if not isinstance(observed.exchange.signature, SignatureRefused):
-        return None
-    sent = observed.sent
-    if "signature" not in sent:
-        return "missing"
-    paths = {entry.path.lower() for entry in observed.exchange.signature.messages}
-    if paths <= {"digest"}:
-        return "digest"
-    if paths <= {"date"}:
-        return "date"
-    listed = re.search(r'headers="([^"]*)"', observed.sent.get("signature") or "")
-    if listed is not None:
-        names = listed[1].lower().split()
-        if any(name in sent and name not in names for name in SIGNED):
-            return "unlisted"
-    return "wrong"
-
-
-SIGNED = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
+    wrong = _wrong_in(observed.exchange.signature)
+    return next((name for name in ("digest", "date") if wrong == {name}), "wrong") if wrong else None
 
 
 def _digest(observed: Observation) -> str | None:
-    """`match`, `mismatch` or `missing` (though the operation takes a body); None if none is needed."""
+    """`match` or `wrong`; None if none is needed."""
     if type(observed.exchange.signature) is Verified:
         return "match" if "digest" in observed.sent else None
-    if not isinstance(observed.exchange.signature, SignatureRefused):
-        return None
-    faults = [entry for entry in observed.exchange.signature.messages if entry.path.lower() == "digest"]
-    if not faults:
-        return None
-    return "missing" if "digest" not in observed.sent else "mismatch"
+    return "wrong" if "digest" in _wrong_in(observed.exchange.signature) else None
+
+
+def _wrong_in(signature: object) -> set[str]:
+    """The headers at fault in a signature that was refused."""
+    messages = signature.messages if isinstance(signature, SignatureRefused) else ()
+    return {entry.path.lower() for entry in messages}
 
 
 def _skew(observed: Observation) -> float | None:
@@ -253,9 +212,9 @@ def _customer(observed: Observation) -> int:
     return hash(tuple(map(observed.sent.get, ("psu-id", "x-psu-identity", "tpp-session-id", "psu-ip-address"))))
 
 
-def _content(observed: Observation) -> str:
+def _content(observed: Observation) -> int:
     """Equal for bodies with the same bytes."""
-    return blake2b(observed.exchange.request.body, digest_size=12).hexdigest()
+    return hash(observed.exchange.request.body)
 
 
 def _certificate_days(observed: Observation) -> float | None:
@@ -290,13 +249,13 @@ _DOCUMENTATION = tuple(
 def _payment_status(observed: Observation) -> str | None:
     if observed.exchange.status >= 300:
         return None
-    status = _member(observed["answer"], "transactionStatus")
+    status = _member(_answer(observed), "transactionStatus")
     return status if isinstance(status, str) else None
 
 
 def _sca(observed: Observation) -> str | None:
     """The last part of the scaRedirect in the answer: the SCA that the request opened."""
-    href = _member(observed["answer"], "_links.scaRedirect.href")
+    href = _member(_answer(observed), "_links.scaRedirect.href")
     return href.rpartition("/")[2] if isinstance(href, str) else None
 
 
@@ -344,32 +303,18 @@ def _more_pages(observed: Observation) -> bool | None:
     return b'"next":{' in response.body[-END_OF_PAGE:]
 
 
-def _retry_after(observed: Observation) -> float | None:
-    response = _delivered(observed)
-    for name, value in response.headers if response is not None else ():
-        if name.lower() == "retry-after" and value.isascii() and value.isdigit():
-            return float(value)
-    return None
-
-
 FACTS: dict[str, Fact] = {
     "operation": Fact(lambda observed: observed.exchange.operation, "operationId, as in the OpenAPI document"),
-    "service": _parameter("payment-service", "payments, bulk-payments or periodic-payments"),
-    "product": _parameter("payment-product", "the payment product"),
-    "method": Fact(lambda observed: observed.exchange.request.method, "the HTTP method"),
     "target": Fact(lambda observed: observed.exchange.request.target, "address and query as sent"),
     "status": Fact(_status, "the HTTP status of the answer, none if that was lost"),
     "code": Fact(_codes, "the error codes of the answer"),
     "rule": Fact(lambda observed: tuple(observed.exchange.rules), "the scripted rules that acted"),
-    "lost": Fact(
-        lambda observed: _disconnected(observed) is not None, "whether the connection was closed instead of an answer"
-    ),
     "answerLost": Fact(
         lambda observed: _disconnected(observed) == "after",
-        "whether it was closed after the bank had processed the request",
+        "whether the connection was closed instead of an answer, after the bank had processed the request",
     ),
-    "signature": Fact(_signature, "valid, missing, unlisted, digest, date or wrong"),
-    "digest": Fact(_digest, "match, mismatch or missing, where the operation needs one"),
+    "signature": Fact(_signature, "valid, digest or date if only that is wrong, else wrong"),
+    "digest": Fact(_digest, "match or wrong, where the operation needs one"),
     "skew": Fact(_skew, "seconds between Date and real time"),
     "certificateDays": Fact(_certificate_days, "days until the certificate expires"),
     "requestId": _header("x-request-id", "X-Request-ID"),
@@ -386,21 +331,18 @@ FACTS: dict[str, Fact] = {
     "payment": Fact(lambda observed: observed.exchange.payment_id, "the payment it is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
     "account": _parameter("id", "the account or card in the address"),
-    "basket": _parameter("basketId", "the signing basket in the address"),
-    "consent": _parameter("consentId", "the consent in the address"),
     "sca": Fact(_sca, "the SCA of the scaRedirect in the answer"),
     "linked": Fact(_linked, "whether this address was, byte for byte, in an answer"),
     "knownIds": Fact(_known_ids, "whether every id in the address was in an answer"),
     "daysBack": Fact(_days_back, "days from dateFrom to bank time"),
     "morePages": Fact(_more_pages, "whether the page links to a next one"),
-    "retryAfter": Fact(_retry_after, "seconds of Retry-After"),
 }
 
 EVENT_FACTS: dict[str, str] = {
     "link": "of a page: given (as in the answer), altered or unknown",
-    "outcome": "of an SCA that ended: finalised, failed or expired; of a consent: given or revoked",
+    "outcome": "of a customer's return: finalised or failed; of a consent: given or revoked",
     "otherIds": "of a consent that is given: whether its accounts have other ids than under the one before",
-    "purpose": "of an SCA: access, payment, basket or cancellation",
+    "purpose": "of a customer's return: access, payment, basket or cancellation",
     "previous": "of a payment's change: the status before",
     "forged": "of a customer's return: whether it belongs to another flow",
     "present": "of the customer: whether the customer is there",

@@ -87,7 +87,7 @@ def brief_evidence(observed: Observation) -> Evidence:
         method, target = exchange.request.method, exchange.request.target
         text = f"{method} {target} answered {exchange.status or 'nothing'}"
         return Evidence(str(exchange.id), text, observed.at, method, target)
-    about = next((str(observed[name]) for name in ("payment", "sca", "consent", "basket") if observed[name]), "")
+    about = next((str(observed[name]) for name in ("payment", "sca", "consent") if observed[name]), "")
     what = (observed["event"], str(observed["outcome"] or observed["link"] or ""), about)
     return Evidence("", " ".join(filter(None, what)), observed.at)
 
@@ -122,8 +122,9 @@ class Machine:
         self.record = record
         self.kind = clause.kind
         self.at_once = self.kind in AT_ONCE
-        self.seen = check.occasion if clause.occasion is None else clause.occasion
-        self.ends, self.concerns, self.wants = clause.ends, clause.concerns, clause.wants
+        self.seen = (check.seen if clause.seen is None else clause.seen).tests
+        self.ends = [match.tests for match in clause.until]
+        self.concerns, self.wants = clause.of.tests, clause.wants
         self.compared = (*clause.same, *clause.differ)
         self.by = ("tpp", *clause.by)
         self.limit = clause.at_most or 0

@@ -136,11 +136,7 @@ class Conformance:
 
     def _sca(self, event: Event) -> None:
         sca = self._bank.documents.get(SCA, event["id"])
-        if sca is None:
-            return
-        values = {"sca": sca["id"], "outcome": event["status"], "purpose": sca["purpose"]}
-        self._add(("sca", sca["tpp"], event["at"], values))
-        if sca.get("redirect"):
+        if sca is not None and sca.get("redirect"):
             self.returned(sca["redirect"], sca["tpp"], sca=sca, forged=False)
 
     def _notification(self, event: Event) -> None:

@@ -103,34 +103,24 @@ def _added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def verdict_of(check: Check, record: Record) -> Verdict:
-    """The verdict of these occasions."""
-    if record.failed:
-        return "fail" if check.level == "must" else "warn"
-    if record.passed:
-        return "pass"
-    return "skipped" if record.skipped else "not-seen"
-
-
 def _shown(check: Check, record: Record) -> dict[str, Any]:
     failures = [_failure(failure) for failure in record.failures]
     requests = sorted({identity for failure in failures for identity in failure["requests"]}, key=int)
     text = failures[0]["text"] if failures else ""
     if record.failed > len(failures):
         text += f" ({record.failed} times; the first {len(failures)} are shown.)"
-    verdict = verdict_of(check, record)
-    if verdict == "not-seen":
-        text = UNDECIDED if record.undecided else NO_OCCASION
-    elif verdict == "skipped":
-        text = "The claims of the TPP are not known: --claims names their address."
+    verdict: Verdict
+    if record.failed:
+        verdict = "fail" if check.level == "must" else "warn"
+    elif record.passed:
+        verdict = "pass"
+    elif record.skipped:
+        verdict, text = "skipped", "The claims of the TPP are not known: --claims names their address."
+    else:
+        verdict, text = "not-seen", UNDECIDED if record.undecided else NO_OCCASION
     return {
-        "check": check.check,
-        "level": check.level,
+        **check.model_dump(include={"check", "level", "group", "role", "about", "spec"}),
         "verdict": verdict,
-        "group": check.group,
-        "role": check.role,
-        "about": check.about,
-        "spec": check.spec,
         "requests": requests,
         "text": text,
         "passed": record.passed,

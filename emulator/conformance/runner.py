@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,7 +20,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from emulator.bank.threads import aside
 from emulator.conformance import claims, program
-from emulator.conformance.check import Check, Reaction, holds, tests_of
+from emulator.conformance.check import Check, Reaction, holds
 from emulator.conformance.program import RunFailed
 from emulator.conformance.report import report
 from emulator.scenario.transport import Running, TransportFailed, asked
@@ -63,14 +62,10 @@ class CheckRun:
 
 def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> BankControl:
     """The control interface of the bank at this base address; `ca` is that of its TLS certificate."""
-    try:
-        bank = Running(base, token=token, ca=ca, timeout=60.0)
-    except TransportFailed as failed:
-        raise RunFailed(str(failed)) from None
 
     def ask(method: str, path: str, body: Any = None) -> Any:
         try:
-            return asked(bank, method, path, body)
+            return asked(Running(base, token=token, ca=ca, timeout=60.0), method, path, body)
         except TransportFailed as failed:
             raise RunFailed(str(failed)) from None
 
@@ -253,7 +248,7 @@ class SimulatedCustomer:
         for entry in sorted(entries, key=lambda one: int(one["id"])):
             if int(entry["id"]) > self._newest:
                 self._newest = int(entry["id"])
-                self._after(partial(self._facts, entry["id"]))
+                self._after(entry["id"])
 
     def _authenticate(self, sca: Mapping[str, Any]) -> None:
         arm, identity = self._check.arm, sca["id"]
@@ -262,13 +257,12 @@ class SimulatedCustomer:
             return
         self._done.add(identity)
         action, body = "approve", {"nationalId": self._person, "context": arm.context}
-        if arm.psu in ("reject", "expire"):
-            action, body = arm.psu, {}
+        if arm.psu == "reject":
+            action, body = "reject", {}
         if arm.psu == "foreign-return":
             self._forge(sca)
         redirect = self._bank("POST", f"/sca/{quote(identity)}/{action}", body)["redirect"]
         self._visit(redirect)
-        self._after(lambda _: {"event": "return", "outcome": "finalised" if "psu-id=" in redirect else "failed"})
 
     def _forge(self, sca: Mapping[str, Any]) -> None:
         """Send a browser to the TPP with the psu-id of somebody else, as if from another flow."""
@@ -283,38 +277,25 @@ class SimulatedCustomer:
     def _report(self, observation: Mapping[str, Any]) -> None:
         self._bank("POST", "/conformance/observations", {"tpp": self._tpp_id, **observation})
 
-    def _facts(self, identity: str, names: Iterable[str]) -> dict[str, Any]:
-        shown = self._bank("GET", f"/conformance/facts/{identity}?names={quote(','.join(names))}")
-        return dict(shown["facts"])
-
-    def _after(self, facts: Callable[[Iterable[str]], Mapping[str, Any]]) -> None:
+    def _after(self, identity: str) -> None:
+        """Take the steps that follow a request."""
         for number, step in enumerate(self._check.arm.clock):
-            wanted = {name: value for name, value in step.after.items() if name != "event"}
-            if not self._left[number]:
-                continue
-            known = defaultdict(lambda: None, {"event": "request", **facts(wanted)})
-            if holds(tests_of(step.after), known):
-                self._left[number] -= 1
-                self._take(step)
+            if self._left[number]:
+                names = quote(",".join(step.after))
+                facts = self._bank("GET", f"/conformance/facts/{identity}?names={names}")["facts"]
+                if holds(step.after.tests, {"event": "request", **facts}):
+                    self._left[number] -= 1
+                    self._take(step)
 
     def _take(self, step: Reaction) -> None:
-        if step.customer is not None:
-            self.present = step.customer == "present"
-            self._report({"event": "customer", "present": step.customer == "present"})
+        if step.customer == "absent":
+            self.present = False
+            self._report({"event": "customer", "present": False})
+        elif step.customer == "withdraws":
+            for consent in self._bank("GET", "/consents?limit=1")["consents"]:
+                self._bank("POST", f"/consents/{consent['consentId']}/revoke")
         if step.advance is not None:
             self._bank("POST", "/clock/advance", {"by": step.advance})
-        if step.control is not None:
-            method, _, path = step.control.partition(" ")
-            self._bank(method, f"/{self._newest_of(path)}", step.body)
-
-    def _newest_of(self, path: str) -> str:
-        """The path with `latest` replaced by the newest id of its list."""
-        kind, _, rest = path.partition("/")
-        if rest.startswith("latest") and kind == "consents":
-            listed = self._bank("GET", f"/{kind}?limit=1")[kind]
-            if listed:
-                return f"{kind}/{listed[0]['consentId']}{rest.removeprefix('latest')}"
-        return path
 
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:

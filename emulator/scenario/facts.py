@@ -110,7 +110,7 @@ class Facts:
         elif call is not None:
             known = [call.bank.documents.get(PSU, psu_id) for psu_id in self.header("PSU-ID")]
             named += [psu["nationalId"] for psu in known if psu is not None]
-        return tuple(person.lower() for person in named)
+        return tuple(named)
 
     def _context(self) -> tuple[Any, ...]:
         """The context of the caller; if access is not checked yet, the context that the check would find."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import methodcaller
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
@@ -28,10 +29,9 @@ from emulator.bank.conditions import (
     wildcard,
 )
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
-from emulator.bank.problems import Path
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.facts import SINGLE, Facts
-from emulator.scenario.values import CONTEXTS, METHODS, possible_status
+from emulator.scenario.values import CONTEXTS, METHODS, possible_status, words_of
 from emulator.scenario.variables import leaves
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
@@ -58,14 +58,9 @@ class _Existing:
 
     def _check(self, stated: Any) -> Any:
         known = KNOWN[self.fact]
-        if isinstance(stated, Operators):
-            listed = stated.in_ if isinstance(stated.in_, list) else []
-            named: list[tuple[Path, Any]] = [(("in", index), word) for index, word in enumerate(listed)]
-        else:
-            named = [((), stated)]
         wrong = [
             Mismatch(text=f"There is no {self.fact}", path=path, known=known, value=word)
-            for path, word in named
+            for path, word in words_of(stated)
             if not _is_among(word, known)
         ]
         if wrong:
@@ -91,27 +86,13 @@ def _no_status(_: Any) -> Any:
     raise Mismatch(text="A rule is evaluated before there is an answer; only requests/count can match status.")
 
 
-def _in_lower_case(stated: Any) -> Any:
-    """A PSU-ID as facts have it: its case does not matter."""
-    return stated.lower() if isinstance(stated, str) else stated
-
-
 def is_person(stated: Any) -> bool:
     """Whether a condition can be met by a PSU-ID or a national identity number."""
     return not isinstance(stated, str) or "*" in stated or _PERSON.fullmatch(stated) is not None
 
 
-def _nulls(stated: Any, path: Path) -> Iterator[Path]:
-    """The places of null in a condition."""
-    for place, value in leaves(stated, path):
-        if isinstance(value, Operators) and value.in_ is not None:
-            yield from _nulls(value.in_, (*place, "in"))
-        elif value is None:
-            yield place
-
-
 _NUMBER = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z*]+|[0-9*]+", re.ASCII)  # of an account, perhaps with `*`
-_PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII)
+_PERSON = re.compile(rf"{NATIONAL_NUMBER}|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}", re.ASCII | re.IGNORECASE)
 
 _PREFIX = re.compile(r"(/banks/[^/]+)?(/api-sandbox)?")  # of the addresses of a bank
 _BEGINNINGS = ("/v1/", "/api-sandbox/v1/", "/banks/")
@@ -174,7 +155,7 @@ class When(Model):
     method: Annotated[Omittable[Single], _Existing("method")] = None
     path: Omittable[Single] = None
     tpp: Omittable[Single] = None
-    psu: Annotated[Omittable[Single], AfterValidator(_in_lower_case)] = None
+    psu: Omittable[Single] = None
     context: Annotated[Omittable[Single], _Existing("context")] = None
     headers: Omittable[Annotated[dict[str, Single], Names(HEADER_NAME, "This is not the name of a header.")]] = None
     query: Omittable[dict[str, Single]] = None
@@ -194,17 +175,16 @@ class When(Model):
         return tuple(self._compiled())
 
     def _compiled(self) -> Iterator[tuple[_Values, Condition]]:
-        for name in type(self).model_fields:
+        for name in (one for one in type(self).model_fields if one in self.model_fields_set):
             stated = getattr(self, name)
-            if name not in self.model_fields_set:
-                continue
-            if name in SINGLE:
+            if name == "headers":
+                for header, value in stated.items():
+                    yield methodcaller("header", header), compiled(_spelled(header.lower(), value))
+            elif name == "query":
+                for parameter, value in stated.items():
+                    yield methodcaller("query", parameter), compiled(value)
+            else:
                 yield SINGLE[name], compiled(_SPELLED[name](stated) if name in _SPELLED else stated)
-                continue
-            by_name = Facts.header if name == "headers" else Facts.query
-            for inner, value in stated.items():
-                spelled = _spelled(inner.lower(), value) if name == "headers" else value
-                yield _named(by_name, inner), compiled(spelled)
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:
@@ -226,9 +206,15 @@ class When(Model):
     @model_validator(mode="after")
     def _can_match(self) -> Self:
         """Refuse conditions that no request can meet: nobody would notice that the rule never acts."""
-        nulls = [path for name in self.model_fields_set for path in _nulls(getattr(self, name), (name,))]
+        listed = leaves({name: getattr(self, name) for name in self.model_fields_set})
+        nulls = [
+            Mismatch(text=NO_NULL, path=(*path, *place))
+            for path, one in listed
+            for place, word in words_of(one)
+            if word is None
+        ]
         if nulls:
-            refuse(*(Mismatch(text=NO_NULL, path=path) for path in nulls))
+            refuse(*nulls)
         if not self._of_the_log and not self.variants:
             stated = [name for name in _OF_ROUTES if name in self.model_fields_set]
             alone = next((name for name in stated if not any(self._variants([name]))), None)
@@ -285,7 +271,3 @@ def _plain_numbers(stated: Iterable[Any]) -> list[str]:
 
 # How the bank spells what a condition on a fact states.
 _SPELLED: Mapping[str, Callable[[Any], Any]] = {"psu": partial(_spelled, "psu-id"), "account": _account_spelled}
-
-
-def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Values:
-    return lambda facts: by_name(facts, name)

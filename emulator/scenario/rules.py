@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
+from emulator.api.service import MatchedRules
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
@@ -173,7 +174,6 @@ class RuleSet:
         self.rules: list[_ActiveRule] = []
         self._stored: list[_ActiveRule] = []
         self._weather = (bank.settings.weather, self._weather_rules(bank.settings.weather))
-        self._taken: tuple[Call, set[str]] | None = None
         self._named: list[tuple[str, _ActiveRule]] = []  # all, each with the name that it is shown by
         self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}  # those that an operation can match
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
@@ -185,7 +185,6 @@ class RuleSet:
     def _follow(self, stored: RulesDocument | None) -> None:
         """Use the rules of the document from now on; a rule that was already there keeps its counters."""
         rules: list[_ActiveRule] = []
-        self._taken = None
         for place, entry in enumerate(stored["rules"] if stored is not None else ()):
             serial = entry.get("serial") or f"{place} {entry}"  # earlier versions wrote no serial
             active = self._known.get(serial) or self._read(place, entry, serial)
@@ -246,11 +245,10 @@ class RuleSet:
         self._named = list(self._by_name())
         self._by_operation = {}
 
-    def match(self, call: Call, signed: bool) -> ActingRules | None:
+    def match(self, call: Call, signed: bool, earlier: Sequence[MatchedRules]) -> ActingRules | None:
         """The effects that act on a request: of unsigned rules before the signature is checked, of the others after it.
 
-        A rule is skipped, and does not count the request, if earlier rules have all of its effects, or if none of them
-        can act on the payment's product.
+        `earlier`: what acts on it already.
         """
         if not self.rules:
             return None
@@ -263,7 +261,7 @@ class RuleSet:
             return None
         from emulator.scenario.facts import Facts
 
-        taken = self._taken_by(call)
+        taken = {kind for one in earlier for kind in one.effects}
         facts = Facts(call.request, call)
         acting = ActingRules()
         for name, active in rules:
@@ -292,12 +290,6 @@ class RuleSet:
         for number, active in enumerate(self.rules, 1):
             place = f"rule {number}"
             yield active.rule.name or (f"{place} without a name" if place in given else place), active
-
-    def _taken_by(self, call: Call) -> set[str]:
-        """The effects that have a rule already, including those of unsigned rules for the same request."""
-        if self._taken is None or self._taken[0] is not call:
-            self._taken = (call, set())
-        return self._taken[1]
 
     def sources(self) -> list[dict[str, Any]]:
         """The rules in evaluation order, as JSON of the same structure as their YAML."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult
 
 from emulator.api.messages import Request, Response, Stream
@@ -59,16 +59,31 @@ def _has_text(message: Any) -> bool:
     return isinstance(message, dict) and isinstance(message.get("text"), str)
 
 
-class Transport(Protocol):
-    """A bank to play on."""
+class Transport:
+    """A bank to play on, at `base`, such as http://127.0.0.1:8080/banks/a; `token`: of its control interface."""
 
-    base: str
+    def __init__(self, base: str, *, token: str | None = None) -> None:
+        self.base = base.rstrip("/")
+        self._parts = _address(self.base)
+        self._token = token
 
     def send(self, prepared: Prepared) -> ReceivedAnswer:
         """Send a signed request."""
+        return self._sent(prepared.method, prepared.target, prepared.headers, prepared.body)
 
     def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         """Send a request to the control interface; `path` follows /_emulator and starts with a slash."""
+        try:
+            check_sendable(method, path, {})
+        except ValueError as error:
+            raise TransportFailed(f"The request cannot be sent: {error}.") from None
+        headers = {"Host": self._parts.netloc.rpartition("@")[2], "Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return self._sent(method, self._parts.path + CONTROL + path, headers, _content(body))
+
+    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
+        raise NotImplementedError
 
 
 def asked(bank: Transport, method: str, path: str, body: Any = None) -> Any:
@@ -80,24 +95,15 @@ def asked(bank: Transport, method: str, path: str, body: Any = None) -> Any:
     return answer.json()
 
 
-@dataclass(slots=True)
-class InProcess:
+class InProcess(Transport):
     """A bank in this process; `handle` answers /v1 and /_emulator. Delays are reported, not waited for."""
 
-    handle: Callable[[Request], Response | Stream]
-    base: str = BASE
+    def __init__(self, handle: Callable[[Request], Response | Stream]) -> None:
+        super().__init__(BASE)
+        self._handle = handle
 
-    def send(self, prepared: Prepared) -> ReceivedAnswer:
-        headers = tuple(prepared.headers.items())
-        return self._sent(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
-
-    def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
-        content = _content(body)
-        headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
-        return self._sent(Request(method, _control_path(method, path), headers, content, BASE))
-
-    def _sent(self, request: Request) -> ReceivedAnswer:
-        response = self.handle(request)
+    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
+        response = self._handle(Request(method, target, tuple(headers.items()), body, BASE))
         if isinstance(response, Stream):
             return ReceivedAnswer(response.status, tuple(response.headers))
         delivery = response.delivery
@@ -111,15 +117,6 @@ def _address(base: str) -> SplitResult:
         return address_of(base)
     except ValueError as error:
         raise TransportFailed(f"{error}.") from None
-
-
-def _control_path(method: str, path: str) -> str:
-    """The path of a control operation; raises TransportFailed if it cannot be sent."""
-    try:
-        check_sendable(method, path, {})
-    except ValueError as error:
-        raise TransportFailed(f"The request cannot be sent: {error}.") from None
-    return CONTROL + path
 
 
 def _content(body: Any) -> bytes:
@@ -159,27 +156,15 @@ def connection_to(base: str, *, ca: str | None = None, timeout: float | None = N
     return connection
 
 
-class Running:
-    """A running bank at `base`, such as http://127.0.0.1:8080/banks/a; `ca`: see `connection_to`."""
+class Running(Transport):
+    """A running bank; `ca`: see `connection_to`."""
 
     def __init__(self, base: str, *, token: str | None = None, ca: str | None = None, timeout: float = TIMEOUT) -> None:
-        self.base = base.rstrip("/")
+        super().__init__(base, token=token)
         self._ca = ca
         self._timeout = timeout
-        self._parts = _address(self.base)
-        self._token = token
 
-    def send(self, prepared: Prepared) -> ReceivedAnswer:
-        return self._sent(prepared.method, prepared.target, prepared.headers, prepared.body)
-
-    def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
-        headers = {"Host": self._parts.netloc.rpartition("@")[2], "Content-Type": "application/json"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        content = _content(body)
-        return self._sent(method, f"{self._parts.path}{_control_path(method, path)}", headers, content)
-
-    def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> ReceivedAnswer:
+    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
         from http.client import HTTPException
 
         # A connection per request, so that a scripted disconnect does not affect other requests.

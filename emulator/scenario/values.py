@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -56,31 +56,41 @@ def either(single: Any, members: type[Model]) -> Any:
     )
 
 
+def in_two(value: Any, words: Collection[str], refusal: str) -> tuple[str, str]:
+    """The first word of a text, which is one of `words`, and the rest."""
+    if not isinstance(value, str) or not value.strip():
+        raise Mismatch("text")
+    word, _, rest = value.partition(" ")
+    if word not in words:
+        raise Mismatch(text=refusal, known=tuple(words), value=word)
+    return word, rest
+
+
 def address(*, absolute: bool = True) -> Reads:
     """`METHOD PATH`; `absolute`: the path starts with a slash, or is a saved link."""
 
     def read(value: Any) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise Mismatch("text")
-        method, _, path = value.partition(" ")
-        if method not in METHODS:
-            raise Mismatch(text="There is no method", known=METHODS, path=(), value=method)
+        method, path = in_two(value, METHODS, "There is no method")
         starts = path.startswith(("/", "${", "http://", "https://")) if absolute else bool(path)
         if not starts or any(sign.isspace() for sign in path):
             raise Mismatch(text=f"Expected {method} and a path without blanks, such as {method} /v1/accounts.")
         if len(value) > LONGEST_ADDRESS:
             raise Mismatch(text=f"Expected text of at most {LONGEST_ADDRESS} characters.")
-        return value
+        return str(value)
 
     return Reads(read, {"type": "string", "pattern": f"^({'|'.join(METHODS)}) \\S+$", "maxLength": LONGEST_ADDRESS})
 
 
+def words_of(stated: Any) -> list[tuple[Path, Any]]:
+    """The values that a condition names, each with its place in it."""
+    if not isinstance(stated, Operators):
+        return [((), stated)]
+    return [(("in", index), word) for index, word in enumerate(stated.in_ if isinstance(stated.in_, list) else ())]
+
+
 def possible_status(stated: Any, *, strict: bool = False) -> Any:
     """Refuse a condition on a status that none meets; `strict`: of an answer, else of the log, where 0 is none."""
-    listed = stated.in_ if isinstance(stated, Operators) and isinstance(stated.in_, list) else []
-    wrong: list[tuple[Path, Any]] = [
-        (("in", index), word) for index, word in enumerate(listed) if not _is_met(word, strict)
-    ]
+    wrong = [(path, word) for path, word in words_of(stated) if not _is_met(word, strict)]
     if not wrong and not _is_met(stated, strict):
         wrong = [((), stated)]
     if wrong:

@@ -13,8 +13,7 @@ from emulator.assemble.registry import BankRegistry
 from emulator.bank.validation import json_schema
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
-from emulator.discovery import MalformedModule
-from emulator.scenario.effects import effects, load
+from emulator.scenario.effects import effects
 from emulator.scenario.steps import step_kinds
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient
@@ -400,21 +399,6 @@ def test_every_file_of_the_folders_is_a_part_with_its_documents() -> None:
     for kind in effects().values():
         assert kind.summary.endswith(".")
         assert json_schema(kind.form)
-
-
-def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_path: Any, monkeypatch: Any) -> None:
-    package = tmp_path / "folder_of_parts"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "one.py").write_text("")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MalformedModule, match="has no EffectKind"):
-        load([str(package)], "folder_of_parts")
-    for name in ("two", "three"):
-        (package / f"{name}.py").write_text("from emulator.scenario.effects.answer import EFFECT\n")
-    (package / "one.py").unlink()
-    with pytest.raises(MalformedModule, match="is a second answer"):
-        load([str(package)], "folder_of_parts")
 
 
 def test_a_payment_may_take_a_status_that_the_table_does_not_know(desk: Desk) -> None:

@@ -285,40 +285,20 @@ def _told(traffic: Traffic) -> list[tuple[str, list[Any], bool]]:
     return [(one["body"]["transactionStatus"], one["deliveries"], one["forged"]) for one in deliveries]
 
 
-def _notifications_late(traffic: Traffic, _: str) -> None:
-    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
-        ("ACTC", 0),
-        ("ACSP", 0),
-        ("ACSC", 0),
-    ]
-    advance(traffic.service, hours=1)
-    notifications.deliver(traffic.service.bank)
-    assert {one["state"] for one in notifications.listing(traffic.service.bank)} == {"delivered"}
+def _notifications(
+    *attempts: int, order: tuple[str, ...] = ("ACTC", "ACSP", "ACSC"), an_hour_later: str = "delivered"
+) -> Callable[[Traffic, str], None]:
+    """How often each status is delivered, and the state of all of them after an hour."""
 
+    def check(traffic: Traffic, _: str) -> None:
+        delivered = [(status, len(attempts)) for status, attempts, _ in _told(traffic)]
+        assert delivered == list(zip(order, attempts, strict=True))
+        advance(traffic.service, hours=1)
+        notifications.deliver(traffic.service.bank)
+        states = {one["state"] for one in notifications.listing(traffic.service.bank)}
+        assert states == {an_hour_later}
 
-def _notifications_twice(traffic: Traffic, _: str) -> None:
-    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
-        ("ACTC", 2),
-        ("ACSP", 2),
-        ("ACSC", 2),
-    ]
-
-
-def _notifications_reordered(traffic: Traffic, _: str) -> None:
-    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
-        ("ACSP", 1),
-        ("ACTC", 1),
-        ("ACSC", 0),
-    ]
-
-
-def _notifications_dropped(traffic: Traffic, _: str) -> None:
-    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
-        ("ACTC", 0),
-        ("ACSP", 0),
-        ("ACSC", 0),
-    ]
-    assert {one["state"] for one in notifications.listing(traffic.service.bank)} == {"dropped"}
+    return check
 
 
 def _notifications_forged(traffic: Traffic, _: str) -> None:
@@ -343,11 +323,11 @@ PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "joint-account": _joint,
     "late-item": _late_item,
     "malformed-answers": _malformed,
-    "notifications-dropped": _notifications_dropped,
+    "notifications-dropped": _notifications(0, 0, 0, an_hour_later="dropped"),
     "notifications-forged": _notifications_forged,
-    "notifications-late": _notifications_late,
-    "notifications-reordered": _notifications_reordered,
-    "notifications-twice": _notifications_twice,
+    "notifications-late": _notifications(0, 0, 0),
+    "notifications-reordered": _notifications(1, 1, 0, order=("ACSP", "ACTC", "ACSC")),
+    "notifications-twice": _notifications(2, 2, 2),
     "pending-vanishes": _vanishes,
     "permission-removed": _permission_removed,
     "quota-exhausted": _quota_exhausted,

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.clients import TppResponse
-from emulator.client.tpp import Prepared, Tpp
-from tests.conformance.shop import SEPA, GaveUp, Shop, World
+from emulator.client.tpp import Prepared
+from tests.explore.merchant import DOMESTIC, GaveUp, Merchant, Order
 
 
-class Unsigned(Shop):
+class Unsigned(Merchant):
     """Leaves the signature out of one request."""
 
     def prepare(self, method: str, path: str, **options: Any) -> Prepared:
@@ -23,19 +23,17 @@ class Unsigned(Shop):
         return prepared
 
 
-class WrongDigest(Shop):
+class WrongDigest(Merchant):
     """Hashes other bytes than it sends."""
 
-    def create(self) -> TppResponse:
-        self.start_flow()
-        other = base64.b64encode(bytes(32)).decode()
-        headers = {**self.customer(), "Digest": f"SHA-256={other}"}
-        answer = self.send(self.prepare("POST", SEPA, json=self.order(), headers=headers))
-        assert answer is not None
-        return answer
+    def prepare(self, method: str, path: str, **options: Any) -> Prepared:
+        if method == "POST":
+            other = base64.b64encode(bytes(32)).decode()
+            options["headers"] = {**options["headers"], "Digest": f"SHA-256={other}"}
+        return super().prepare(method, path, **options)
 
 
-class SlowClock(Shop):
+class SlowClock(Merchant):
     """Its clock is two minutes behind."""
 
     def prepare(self, method: str, path: str, **options: Any) -> Prepared:
@@ -47,7 +45,7 @@ class SlowClock(Shop):
             self.tpp._clock = now
 
 
-class OneRequestId(Shop):
+class OneRequestId(Merchant):
     """Uses one X-Request-ID for everything."""
 
     same = str(uuid.uuid4())
@@ -56,13 +54,13 @@ class OneRequestId(Shop):
         return self.same
 
 
-class WrongRole(Shop):
+class WrongRole(Merchant):
     """Orders a payment with a certificate for account information."""
 
     certificate = "ais"
 
 
-class TrustsEverything(Shop):
+class TrustsEverything(Merchant):
     """Does not look at the signature of an answer."""
 
     def trusted(self, answer: TppResponse) -> bool:
@@ -71,29 +69,31 @@ class TrustsEverything(Shop):
     def approve(self, link: str) -> None:
         return
 
+    def catch_up(self) -> None:
+        return
 
-class OneReturnAddress(Shop):
+
+class OneReturnAddress(Merchant):
     """Has one redirect address for all customers, and orders twice."""
 
     def start_flow(self) -> None:
         self.state = "always"
-        self.flows = {self.state: None}
+        self.flows[self.state] = None
         self.tpp.redirect_uri = "https://shop.example/return?state=always"
 
-    def pay(self) -> None:
-        super().pay()
-        self.payments.clear()
-        super().pay()
+    def run(self) -> None:
+        self.tasks *= 2
+        super().run()
 
 
-class AddsToTheLink(Shop):
+class AddsToTheLink(Merchant):
     """Adds a parameter of its own to the scaRedirect."""
 
     def approve(self, link: str) -> None:
         super().approve(f"{link}?utm_source=shop")
 
 
-class Impatient(Shop):
+class Impatient(Merchant):
     """Asks again while the customer is still at the bank."""
 
     def waiting(self, link: str) -> None:
@@ -106,7 +106,7 @@ class Impatient(Shop):
                 self.world.wait(1.0)
 
 
-class DropsThePsuId(Shop):
+class DropsThePsuId(Merchant):
     """Does not keep the psu-id of the return."""
 
     def take_over(self, redirect: str) -> None:
@@ -114,7 +114,7 @@ class DropsThePsuId(Shop):
         self.tpp.psu_id = None
 
 
-class NewSessionEachTime(Shop):
+class NewSessionEachTime(Merchant):
     """Begins a session for every read."""
 
     def read(self) -> None:
@@ -124,7 +124,7 @@ class NewSessionEachTime(Shop):
         self.ask("GET", "/v1/accounts")
 
 
-class TakesAnyReturn(Shop):
+class TakesAnyReturn(Merchant):
     """Takes every return for its own."""
 
     def returned(self, redirect: str) -> None:
@@ -135,21 +135,23 @@ class TakesAnyReturn(Shop):
             self.ask("GET", "/v1/accounts", headers=other)
 
 
-class BelievesInEveryReturn(Shop):
+class BelievesInEveryReturn(Merchant):
     """Ships the goods when the customer comes back."""
 
-    def believe(self, payment: str, status: str | None) -> None:
-        self.payments[payment] = "paid"
+    def note(self, order: Order, status: str) -> None:
+        super().note(order, status)
+        order["state"] = "paid"
 
 
-class NeverStops(Shop):
+class NeverStops(Merchant):
     """Asks for a payment that nobody approves without end."""
 
     most_reads = 40
+    most_unapproved = 1000
     pace = 6.0
 
 
-class ForgetsTheAgreement(Shop):
+class ForgetsTheAgreement(Merchant):
     """Drops the psu-corporate-id."""
 
     def take_over(self, redirect: str) -> None:
@@ -157,27 +159,27 @@ class ForgetsTheAgreement(Shop):
         self.tpp.psu_corporate_id = None
 
 
-class PrivateAddress(Shop):
+class PrivateAddress(Merchant):
     """Sends the address of its own load balancer."""
 
     address = "10.0.0.7"
 
 
-class PretendsTheCustomer(Shop):
+class PretendsTheCustomer(Merchant):
     """Says that the customer is there."""
 
     def headers(self) -> dict[str, str | None]:
         return {"PSU-IP-Address": self.address}
 
 
-class ReadsAllDay(Shop):
+class ReadsAllDay(Merchant):
     """Reads a fifth time."""
 
     def unattended_reads(self) -> int:
         return 5
 
 
-class IgnoresTheLimit(Shop):
+class IgnoresTheLimit(Merchant):
     """Goes on after 429."""
 
     def read_unattended(self) -> None:
@@ -187,80 +189,77 @@ class IgnoresTheLimit(Shop):
             self.ask("GET", account["_links"]["transactions"]["href"])
 
 
-class Hammers(Shop):
+class Hammers(Merchant):
     """Asks a bank that is down at once and again."""
 
-    def ask(self, method: str, path: str, **options: Any) -> TppResponse:
-        for _ in range(6):
-            answer = self.send(self.prepare(method, path, **options))
-            if answer is not None and answer.status != 503:
-                return answer
-        raise GaveUp
+    def back_off(self, attempt: int) -> None:
+        return
 
 
-class RenewsEveryDay(Shop):
+class RenewsEveryDay(Merchant):
     """Sends the customer to the bank before every read."""
 
-    def renew(self) -> None:
-        self.tpp.forget()
-        self.start_flow()
-        answer = self.ask("GET", "/v1/accounts", headers=self.context())
-        self.approve(answer.json()["_links"]["scaRedirect"]["href"])
+    def read_unattended(self) -> None:
+        account = self.log_in().json()["accounts"][0]
+        for _ in range(self.unattended_reads()):
+            self.world.wait(1.0)
+            self.ask("GET", account["_links"]["transactions"]["href"])
+            self.tpp.forget()
+            self.start_flow()
+            answer = self.ask("GET", "/v1/accounts", headers=self.context())
+            self.approve(answer.json()["_links"]["scaRedirect"]["href"])
 
 
-class KeepsReading(Shop):
+class KeepsReading(Merchant):
     """Goes on when the consent is gone."""
 
-    def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return accounts * 3
-
-    def read_account(self, account: dict[str, Any]) -> TppResponse:
-        self.world.wait(60.0)
-        return super().read_account(account)
-
-    def stopped(self, answer: TppResponse) -> bool:
-        return False
+    def read(self) -> None:
+        for account in self.log_in().json()["accounts"] * 3:
+            self.world.wait(60.0)
+            self.read_whole(account)
 
 
-class ReadsOnePage(Shop):
+class ReadsOnePage(Merchant):
     """Takes the first page for the list."""
 
     def next_page(self, link: str, page: dict[str, Any]) -> str | None:
         return None
 
 
-class WantsAllOfIt(Shop):
+class WantsAllOfIt(Merchant):
     """Asks for a year without the customer."""
 
-    def unattended_page(self, link: str) -> str:
-        return f"{link}?dateFrom=2025-01-01"
+    def ask(self, method: str, path: str, **options: Any) -> TppResponse:
+        return super().ask(method, f"{path}?dateFrom=2025-01-01" if self.alone else path, **options)
 
 
-class StopsAtAccepted(Shop):
+class StopsAtAccepted(Merchant):
     """Takes ACTC for the end."""
 
     def ended(self, status: str | None) -> bool:
         return status is not None and status != "RCVD"
 
-    def believe(self, payment: str, status: str | None) -> None:
-        self.payments[payment] = "failed" if status == "RJCT" else "open"
 
-
-class OrdersAgain(Shop):
+class OrdersAgain(Merchant):
     """Makes a new order when the answer was lost."""
 
-    def repeated(self, prepared: Prepared, method: str, path: str, options: dict[str, Any]) -> Prepared:
-        return self.prepare(method, path, headers=self.customer(), **options)
+    def send(self, prepared: Prepared) -> TppResponse | None:
+        answer = super().send(prepared)
+        if answer is None:
+            again = self.prepare("POST", prepared.target, body=prepared.body.decode(), headers=self.payer())
+            answer = super().send(again)
+        return answer
 
 
-class TakesWaitingForPaid(Shop):
+class TakesWaitingForPaid(Merchant):
     """Takes PDNG for paid."""
 
-    def believe(self, payment: str, status: str | None) -> None:
-        self.payments[payment] = "paid" if status in ("ACSC", "PDNG") else "failed" if status == "RJCT" else "open"
+    def note(self, order: Order, status: str) -> None:
+        super().note(order, status)
+        order["state"] = "paid" if status == "PDNG" else order["state"]
 
 
-class AsksForever(Shop):
+class AsksForever(Merchant):
     """Reads on when the status is final."""
 
     def ended(self, status: str | None) -> bool:
@@ -269,49 +268,45 @@ class AsksForever(Shop):
     most_reads = 5
 
 
-class StopsAtTheUnknown(Shop):
+class StopsAtTheUnknown(Merchant):
     """Gives up at a status that it does not know."""
 
     def ended(self, status: str | None) -> bool:
         return super().ended(status) or status == "ACCC"
 
 
-class BelievesNotifications(Shop):
+class BelievesNotifications(Merchant):
     """Takes what a notification says for the truth, and asks nobody."""
 
-    def __init__(self, world: World, tpp: Tpp, *, task: str, debtor: str) -> None:
-        super().__init__(world, tpp, task=task, debtor=debtor)
-        self.heard: dict[str, str] = {}
-
     def notified(self, body: dict[str, Any]) -> None:
-        self.heard[body["paymentId"]] = body["transactionStatus"]
+        self.disk[body["paymentId"]] = body["transactionStatus"]
 
-    def follow(self, payment: str, status: str) -> None:
+    def follow_order(self, order: Order) -> None:
         for _ in range(self.most_reads):
-            if self.ended(self.heard.get(payment)):
+            if self.ended(self.disk.get(order["payment"])):
                 break
             self.world.wait(self.pace)
-        self.believe(payment, self.heard[payment])
+        self.note(order, self.disk[order["payment"]])
 
 
-class Polls(Shop):
+class Polls(Merchant):
     """Reads ten times a second."""
 
-    def follow(self, payment: str, status: str) -> None:
+    def follow_order(self, order: Order) -> None:
         for _ in range(5):
-            self.ask("GET", status, headers=self.customer())
+            self.look_at(order)
             self.world.wait(0.1)
-        super().follow(payment, status)
+        super().follow_order(order)
 
 
-class DropsTheCancellation(Shop):
+class DropsTheCancellation(Merchant):
     """Takes 202 for cancelled, and deletes again."""
 
-    def cancel(self, body: dict[str, Any]) -> None:
+    def withdraw(self, order: Order, deleted: TppResponse) -> None:
         return
 
 
-class CountsPages(Shop):
+class CountsPages(Merchant):
     """Puts the next page's address together."""
 
     def next_page(self, link: str, page: dict[str, Any]) -> str | None:
@@ -319,10 +314,10 @@ class CountsPages(Shop):
             return None
         parts = urlsplit(link)
         offset = int(parse_qs(parts.query).get("offset", ["0"])[-1])
-        return f"{parts.path}?offset={offset + 100}"
+        return f"{parts.path}?offset={offset + 20}&limit=20"
 
 
-class NeverTheLastPage(Shop):
+class NeverTheLastPage(Merchant):
     """Goes on while there are items on the page, as there always are if each page has the pending ones."""
 
     asked_again = False
@@ -335,45 +330,46 @@ class NeverTheLastPage(Shop):
         return following
 
 
-class RoundsTheBalance(Shop):
+class RoundsTheBalance(Merchant):
     """Keeps whole kroner."""
 
     def balance(self, amount: str) -> str:
         return str(round(float(amount)) + 1)
 
 
-class GuessesIds(Shop):
+class GuessesIds(Merchant):
     """Asks for a payment that nobody told it of."""
 
-    def pay(self) -> None:
-        super().pay()
-        self.ask("GET", f"{SEPA}/{uuid.uuid4()}/status", headers=self.customer())
+    def pay_order(self, number: int) -> None:
+        super().pay_order(number)
+        self.ask("GET", f"{DOMESTIC}/{uuid.uuid4()}/status", headers=self.payer())
 
 
-class RepeatsTheRefused(Shop):
+class RepeatsTheRefused(Merchant):
     """Sends again what was refused."""
 
-    def refused(self, answer: TppResponse) -> None:
-        self.send(self.prepare("POST", SEPA, json=self.order(), headers=self.customer()))
+    def turned_down(self, order: Order, answer: TppResponse) -> None:
+        super().turned_down(order, answer)
+        self.send(self.prepare("POST", DOMESTIC, json=order["body"], headers=self.payer()))
 
 
-class KeepsTheFirstIds(Shop):
+class KeepsTheFirstIds(Merchant):
     """Goes on with the accounts that it listed first."""
 
     first: list[dict[str, Any]] | None = None
 
     def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        self.first = self.first or accounts
+        self.first = self.first or super().listed(accounts)
         return self.first
 
-    def read_account(self, account: dict[str, Any]) -> TppResponse:
-        answer = super().read_account(account)
-        if answer.status == 404:
-            self.accounts.pop(account["iban"], None)  # it claims nothing of an account that it cannot read
-        return answer
+    def read_whole(self, account: dict[str, Any]) -> int:
+        status = super().read_whole(account)
+        if status == 404:
+            self.read_accounts.pop(account["iban"], None)  # it claims nothing of an account that it cannot read
+        return 200
 
 
-class StrictReader(Shop):
+class StrictReader(Merchant):
     """Stops at a member that it does not know."""
 
     def ended(self, status: str | None) -> bool:
@@ -387,14 +383,23 @@ class StrictReader(Shop):
         return answer
 
 
-class CountsIds(Shop):
+class CountsIds(Merchant):
     """Takes another id for another transaction."""
 
-    def record(self, known: dict[str, Any], booked: list[dict[str, Any]]) -> None:
-        known.update((entry["transactionId"], entry) for entry in booked)
+    def read_whole(self, account: dict[str, Any]) -> int:
+        self.iban = account["iban"]
+        return super().read_whole(account)
+
+    def likeness(self, entry: dict[str, Any]) -> str:
+        return f"{self.iban} {entry['transactionId']}"
+
+    def counted(self, listed: dict[str, Any]) -> int:
+        seen = self.disk.setdefault("seen", {})
+        seen.update(listed)
+        return sum(key.startswith(self.iban) for key in seen)
 
 
-MUTANTS: dict[str, type[Shop]] = {
+MUTANTS: dict[str, type[Merchant]] = {
     "signs-every-request": Unsigned,
     "digest-of-the-sent-bytes": WrongDigest,
     "honest-clock": SlowClock,
@@ -437,7 +442,7 @@ MUTANTS: dict[str, type[Shop]] = {
 }
 
 
-class _LosesLater(Shop):
+class _LosesLater(Merchant):
     """Loses what it knows of the customer after three requests with it, and stops where the bank refuses it."""
 
     lost: tuple[str, ...] = ()
@@ -450,9 +455,9 @@ class _LosesLater(Shop):
                 setattr(self.tpp, name, None)
         return super().prepare(method, path, **options)
 
-    def read_account(self, account: dict[str, Any]) -> TppResponse:
-        answer = super().read_account(account)
-        if answer.status >= 400:
+    def ask(self, method: str, path: str, **options: Any) -> TppResponse:
+        answer = super().ask(method, path, **options)
+        if answer.status >= 400 and self.served > 3:
             raise GaveUp
         return answer
 
@@ -478,7 +483,7 @@ class LosesTheAgreementAndTheContext(_LosesLater):
 
 
 # Further ways to fail a check, later than at the first occasion.
-MORE_MUTANTS: list[tuple[str, type[Shop]]] = [
+MORE_MUTANTS: list[tuple[str, type[Merchant]]] = [
     ("takes-psu-id-and-session", LosesThePsuId),
     ("takes-psu-id-and-session", LosesTheSession),
     ("takes-psu-id-and-session", LosesBoth),

@@ -21,7 +21,7 @@ from emulator.conformance.check import Check
 from emulator.conformance.observer import Conformance
 from emulator.conformance.runner import SimulatedCustomer, arm, persons_of
 from emulator.settings import ServeSettings
-from tests.conformance.shop import Shop
+from tests.explore.merchant import Merchant
 
 JSON = ("Content-Type", "application/json")
 HOST = ("Host", "127.0.0.1:8080")
@@ -46,7 +46,7 @@ class Plan:
     `frozen`: only bank time moves, as in a test that advances a clock and does not sleep; else real time moves too.
     """
 
-    def __init__(self, check: Check, shop: type[Shop] = Shop, *, frozen: bool = False) -> None:
+    def __init__(self, check: Check, shop: type[Merchant] = Merchant, *, frozen: bool = False) -> None:
         self.check = check
         self.frozen = frozen
         self.seconds = datetime.now(UTC).timestamp()
@@ -79,7 +79,7 @@ class Plan:
             visit=self.visited,
             clock=lambda: self.seconds,
         )
-        self.shop: Shop | None = None
+        self.shop: Merchant | None = None
         self._shop = shop
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
@@ -147,9 +147,9 @@ class Plan:
         self.play(self._shop)
         return self.report()
 
-    def play(self, shop: type[Shop]) -> None:
+    def play(self, shop: type[Merchant]) -> None:
         """Let a TPP do the check's task."""
-        self.shop = shop(self, self.tpp, task=self.check.arm.task, debtor=self.debtor)
+        self.shop = shop(self, self.tpp, tasks=(self.check.arm.task,), debtor=self.debtor)
         self.shop.run()
         self.customer.play()
 

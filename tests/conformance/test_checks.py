@@ -10,7 +10,7 @@ from emulator.api.messages import Request
 from emulator.conformance.check import Check, ready
 from tests.conformance.mutants import MORE_MUTANTS, MUTANTS
 from tests.conformance.plan import HOST, Plan
-from tests.conformance.shop import Shop
+from tests.explore.merchant import Merchant
 
 CHECKS = {check.check: check for check in ready()}
 
@@ -46,7 +46,7 @@ OF_A_FORM = {
 @pytest.mark.parametrize(
     ("name", "mutant"), [*((name, MUTANTS[name]) for name in MUTANTS if name not in OF_A_FORM), *MORE_MUTANTS]
 )
-def test_a_bad_tpp_fails_that_check_and_no_other(name: str, mutant: type[Shop]) -> None:
+def test_a_bad_tpp_fails_that_check_and_no_other(name: str, mutant: type[Merchant]) -> None:
     rows = Plan(CHECKS[name], mutant).judge()
     assert failed(rows) == [name]
 
@@ -56,8 +56,8 @@ def test_a_bad_tpp_fails_that_check_and_no_other(name: str, mutant: type[Shop]) 
 )
 def test_a_tpp_that_is_good_twice_and_bad_the_third_time_fails_that_check_too(name: str) -> None:
     plan = Plan(CHECKS[name], MUTANTS[name], frozen=True)
-    plan.play(Shop)
-    for shop in (Shop, MUTANTS[name]):
+    plan.play(Merchant)
+    for shop in (Merchant, MUTANTS[name]):
         plan.another_day()
         plan.play(shop)
     assert failed(plan.report()) == [name]

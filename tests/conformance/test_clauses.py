@@ -22,11 +22,11 @@ level: must
 group: signing
 role: any
 spec: signature
-seen: {event: sca}
+seen: {event: consent}
 expect: {%s, of: {event: page}}
 """
 LETTERS = {
-    "s": ("sca", {}),
+    "s": ("consent", {}),
     "a": ("page", {"link": "given"}),
     "b": ("page", {"link": "altered"}),
     "e": ("return", {"outcome": "finalised"}),

@@ -12,11 +12,12 @@ import pytest
 from emulator.bank.problems import InputRefused
 from emulator.conformance import report
 from emulator.conformance.auditor import Auditor
-from emulator.conformance.check import read, read_all, ready, unusable
+from emulator.conformance.check import read, ready
 from emulator.conformance.machine import Evidence, Record
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan
+from tests.known_state import DOMESTIC
 
 CHECKS = {check.check: check for check in ready()}
 
@@ -44,7 +45,7 @@ def test_a_failure_names_the_rule_the_requests_and_how_to_repeat_them(failing: d
     assert row["requests"] == ["1", "2"]
     (failure,) = row["failures"]
     assert "sent again unchanged" in failure["text"]
-    assert failure["curl"][0].startswith("curl -g --path-as-is -X POST $PROXY/v1/payments/sepa-credit-transfers ")
+    assert failure["curl"][0].startswith(f"curl -g --path-as-is -X POST $PROXY{DOMESTIC} ")
     assert "Signature" not in failure["curl"][0]
     assert report.exit_status(failing) == 1
 
@@ -182,22 +183,9 @@ expect: {never: {}}
         ("{never: {}}", "{never: {}, within: soon}", "a duration"),
         ("createPayment}", "{near: x}}", "is not valid"),
         ("about: Something that a TPP does.", "", "about"),
+        ("check: a-check", "check: another", "but not that of the file"),
     ],
 )
 def test_a_check_with_an_unknown_word_is_refused_with_file_line_and_a_guess(old: str, new: str, problem: str) -> None:
     with pytest.raises(InputRefused, match=problem):
         read(GOOD.replace(old, new), "a-check.yaml")
-
-
-def test_a_file_that_cannot_be_used_is_named_and_the_other_checks_go_on(tmp_path: Path) -> None:
-    (tmp_path / "a-check.yaml").write_text(GOOD)
-    (tmp_path / "another.yaml").write_text(GOOD)
-    (tmp_path / "broken.yaml").write_text(GOOD.replace("level: must", "level: musst"))
-    (tmp_path / "latin.yaml").write_bytes(b"about: \xe6\xf8\xe5")
-    checks, problems = read_all(tmp_path)
-    assert [check.check for check in checks] == ["a-check"]
-    assert [problem.partition(":")[0] for problem in problems] == ["another.yaml", "broken.yaml", "latin.yaml"]
-
-
-def test_every_file_of_the_bank_can_be_used() -> None:
-    assert unusable() == ()

@@ -6,7 +6,8 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from emulator.conformance.check import ready
 from emulator.conformance.runner import RunFailed, persons_of
 from emulator.scenario.transport import ReceivedAnswer
 from tests.e2e.process import command
+from tests.explore.hooked import HttpMerchant, HttpWorld, hooked
+from tests.explore.merchant import Merchant
 from tests.tools import tool
 
-SHOP = Path(__file__).parent / "shop.mjs"
+NODE = Path(__file__).parents[1] / "explore" / "explorable.mjs"
 
 
 def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -28,31 +31,48 @@ def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def claims(tmp_path: Path) -> Iterator[str]:
-    """Where the shop in Node says what it believes."""
-    serving = [tool("node"), str(SHOP), str(tmp_path), "claims"]
+    """Where the program in Node says what it believes."""
+    serving = [tool("node"), str(NODE), str(tmp_path), "claims"]
     with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip() + "/{check}"
+        yield server.stdout.readline().strip().replace("{run}", "{check}")
         server.kill()
 
 
-# A payment and a read; test_checks plays each check with a TPP in this process.
-FEW = ("certificate-in-order", "backs-off-on-429")
-
-
-@pytest.mark.parametrize(
-    "only",
-    [FEW, pytest.param((), marks=pytest.mark.long)],
-    ids=["few", "whole-plan"],
-)
-def test_a_tpp_in_node_passes(only: Collection[str], tmp_path: Path, claims: str) -> None:
-    shop = shlex.join(["node", str(SHOP), str(tmp_path)])
-    chosen = [word for name in only for word in ("--only", name)]
-    ended = plan("--command", shop, "--claims", claims, "--json", str(tmp_path / "report.json"), "--jobs", "4", *chosen)
+def test_a_tpp_in_node_passes(tmp_path: Path, claims: str) -> None:
+    """A payment and a read; test_checks plays each check with a TPP in this process."""
+    shop = shlex.join(["node", str(NODE), str(tmp_path)])
+    few = ("--only", "certificate-in-order", "--only", "balance-follows-the-ledger")
+    ended = plan("--command", shop, "--claims", claims, "--json", str(tmp_path / "report.json"), "--jobs", "2", *few)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert len(report["checks"]) == len(only or ready())
-    assert [row for row in report["checks"] if row["verdict"] != "pass"] == []
+    assert verdicts(tmp_path / "report.json") == {"certificate-in-order": "pass", "balance-follows-the-ledger": "pass"}
+
+
+class RealTime(HttpWorld):
+    """A plan advances bank time; its TPP pauses a little."""
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(min(seconds, 0.6))
+
+
+class Patient(HttpMerchant):
+    """It waits for the customer as long as that takes."""
+
+    def approve(self, link: str) -> None:
+        Merchant.approve(self, link)
+
+
+@pytest.mark.long
+def test_a_tpp_behind_a_hook_passes_the_whole_plan(tmp_path: Path) -> None:
+    with hooked(Patient, RealTime) as base:
+        where = ("--hook", f"{base}/run", "--claims", f"{base}/claims/{{check}}")
+        ended = plan(*where, "--json", str(tmp_path / "report.json"), "--jobs", "4")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert verdicts(tmp_path / "report.json") == {check.check: "pass" for check in ready()}
+
+
+def verdicts(report: Path) -> dict[str, str]:
+    return {row["check"]: row["verdict"] for row in json.loads(report.read_text())["checks"]}
 
 
 def test_by_hand_it_waits_for_enter_and_ends_with_the_reason_where_nobody_can_press_it() -> None:

@@ -262,9 +262,7 @@ def facts() -> str:
 
     rows = [*((f"`{name}`", fact.about) for name, fact in FACTS.items())]
     rows += [(f"`{name}`", about) for name, about in EVENT_FACTS.items()]
-    rows.append(
-        ("`answer.X`, `body.X`, `header.X`, `query.X`", "a member of the answer or the body, a header, a parameter")
-    )
+    rows.append(("`header.X`, `query.X`", "a header, a parameter of the query"))
     return _table(("Fact", "What it is"), rows)
 
 

@@ -1,6 +1,6 @@
 // A payment program that the bank can explore: it pays and reads, keeps what it knows in a folder, and tells it on request.
 //
-//   node explorable.mjs FOLDER            does the tasks of BANK_TASK; what it keeps is in FOLDER/BANK_RUN
+//   node explorable.mjs FOLDER            does the tasks of BANK_TASK; what it keeps is in FOLDER, by BANK_RUN or BANK_CHECK
 //   node explorable.mjs FOLDER claims     serves GET /{run}/payments/{id} and /{run}/accounts/{id}, and prints its address
 import { createHash, createSign, randomUUID, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -9,6 +9,7 @@ import { join } from "node:path";
 
 const [folder, mode] = process.argv.slice(2);
 const env = process.env;
+const name = env.BANK_RUN ?? env.BANK_CHECK; // of `conformance explore`, of `conformance run`
 const file = (run) => join(folder, `${run}.json`);
 const load = (run) => (existsSync(file(run)) ? JSON.parse(readFileSync(file(run), "utf8")) : { orders: {}, accounts: {} });
 
@@ -27,10 +28,10 @@ if (mode === "claims") {
 }
 
 async function main() {
-  const disk = load(env.BANK_RUN);
+  const disk = load(name);
   const save = () => {
-    writeFileSync(`${file(env.BANK_RUN)}.new`, JSON.stringify(disk));
-    renameSync(`${file(env.BANK_RUN)}.new`, file(env.BANK_RUN)); // a kill leaves the old file or the new one
+    writeFileSync(`${file(name)}.new`, JSON.stringify(disk));
+    renameSync(`${file(name)}.new`, file(name)); // a kill leaves the old file or the new one
   };
   const certificate = new X509Certificate(readFileSync(env.BANK_CERTIFICATE));
   const key = readFileSync(env.BANK_KEY);

@@ -24,12 +24,10 @@ from tests.explore.merchant import Merchant
 class HttpWorld:
     """What surrounds the TPP: real connections, and no pauses. Each request takes `pause` seconds of work."""
 
-    context = "PRIVATE"
-
-    def __init__(self, url: str, national_id: str, pause: float) -> None:
+    def __init__(self, url: str, national_id: str, context: str, pause: float) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port
-        self.national_id = national_id
+        self.national_id, self.context = national_id, context
         self._pause = pause
 
     def send(self, prepared: Prepared) -> TppResponse | None:
@@ -77,8 +75,10 @@ def identity(certificate: str, key: str) -> Identity:
 
 
 @contextmanager
-def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterator[str]:
-    """The base address: `/run` is the hook, `/claims/{run}` the claims."""
+def hooked(
+    shop: type[Merchant] = HttpMerchant, world: type[HttpWorld] = HttpWorld, *, pause: float = 0.0
+) -> Iterator[str]:
+    """The base address: `/run` is the hook, `/claims/{run}` the claims; of a plan `/claims/{check}`."""
     merchants: dict[str, Merchant] = {}
 
     class Handler(BaseHTTPRequestHandler):
@@ -88,15 +88,17 @@ def hooked(shop: type[Merchant] = HttpMerchant, *, pause: float = 0.0) -> Iterat
                 self._answer(204)
                 return
             tpp = Tpp(wanted["url"], identity(wanted["certificate"], wanted["key"]))
+            name = wanted.get("run") or wanted["check"]
             merchant = shop(
-                HttpWorld(wanted["url"], wanted["national_id"], pause),
+                world(wanted["url"], wanted["national_id"], wanted["context"], pause),
                 tpp,
                 debtor=wanted["debtor"],
                 tasks=tuple(wanted["task"].split()),
             )
-            merchant.home = f"http://127.0.0.1:{self.server.server_address[1]}/{wanted['run']}"
-            tpp.notification_uri = None
-            merchants[wanted["run"]] = merchant
+            home = f"http://127.0.0.1:{self.server.server_address[1]}"
+            merchant.home = f"{home}/{name}"
+            tpp.notification_uri = f"{home}/notifications" if "check" in wanted else None
+            merchants[name] = merchant
             merchant.run()
             self._answer(merchant.hook_status)
 

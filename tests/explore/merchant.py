@@ -1,29 +1,64 @@
-"""A TPP that behaves, with orders and reads that it keeps on a disk: it can be killed and started again at any time."""
+"""A TPP that behaves, with orders and reads that it keeps on a disk: it can be killed and started again at any time.
+
+It is written against a `World` that sends its requests and lets time pass, so that it can be judged without a socket:
+by the checks, and in the search for a fault. Those of `tests/conformance/mutants.py` and `planted.py` change one thing.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import uuid
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from decimal import Decimal
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.clients import TppResponse
-from emulator.client.tpp import Tpp
-from tests.conformance.shop import GaveUp, Shop, World
+from emulator.client.tpp import Prepared, Tpp
 
+FINAL = {"ACSC", "RJCT", "CANC", "PART"}
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 BULK = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
 BASKETS = "/v1/signing-baskets"
 CREDITOR = "99990000014"  # of a bank that does not exist
 CANCELLED_BEFORE = 60  # days: a payment that is to be cancelled waits for its date
-MOST_UNAPPROVED = 18  # reads of a payment that the customer has not approved
 Order = dict[str, Any]
 
 
-class Merchant(Shop):
+class World(Protocol):
+    """What surrounds the TPP: the bank at the other end of the wire, time, and the customer's browser."""
+
+    national_id: str
+    context: str
+
+    def send(self, prepared: Prepared) -> TppResponse | None:
+        """The bank's answer; None when the connection was closed without one."""
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, in which the customer acts."""
+
+    def browse(self, link: str) -> None:
+        """Send the customer's browser to an address."""
+
+    def customer_is_there(self) -> bool:
+        """Whether the customer uses the TPP right now."""
+
+
+class GaveUp(Exception):
+    """The TPP cannot go on."""
+
+
+class Merchant:
     """The good TPP. `disk` outlives it; `tasks` are done in their order, each once."""
 
+    certificate = "demo"
+    address = "203.0.113.7"
     home = "https://shop.example"
+    pace = 2.0  # seconds between two reads of a status
     most_reads = 15
+    most_unapproved = 18  # reads of a payment that the customer has not approved
     tries = 24
 
     def __init__(
@@ -32,19 +67,22 @@ class Merchant(Shop):
         tpp: Tpp,
         *,
         debtor: str,
-        task: str = "",
-        tasks: tuple[str, ...] = (),
+        tasks: tuple[str, ...],
         disk: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(world, tpp, task=task, debtor=debtor)
-        self.tasks = tasks or (task,)
+        self.world = world
+        self.tpp = tpp
+        self.debtor = debtor
+        self.tasks = tasks
         self.disk = {} if disk is None else disk
         self.orders: dict[str, Order] = self.disk.setdefault("orders", {})
         self.read_accounts: dict[str, dict[str, Any]] = self.disk.setdefault("accounts", {})
         self.done: set[int] = self.disk.setdefault("done", set())
-        self.flows = self.disk.setdefault("flows", {})
+        self.flows: dict[str, str | None] = self.disk.setdefault("flows", {})  # state -> where the browser came back to
+        self.state = ""
         self.alone = False
         self.session_over = False
+        self.tpp.notification_uri = "https://shop.example/notifications"
         for name, value in self.disk.get("psu", {}).items():
             setattr(self.tpp, name, value)
 
@@ -70,7 +108,7 @@ class Merchant(Shop):
         """Ask for every order that is open, in turn, until all have ended or nothing more comes."""
         for _ in range(self.most_reads):
             waiting = [order for order in self.orders.values() if order["payment"] and not order["final"]]
-            waiting = [order for order in waiting if order.get("unapproved", 0) < MOST_UNAPPROVED]
+            waiting = [order for order in waiting if order.get("unapproved", 0) < self.most_unapproved]
             if not waiting:
                 return
             for order in waiting:
@@ -78,19 +116,45 @@ class Merchant(Shop):
                     self.look_at(order)
             self.world.wait(5.0)
 
+    def notified(self, body: dict[str, Any]) -> None:
+        """A notification came: somebody says that there is something to read, and the status is read anyway."""
+
+    # The customer's return
+
+    def start_flow(self) -> None:
+        """A redirect address with a state of its own."""
+        self.state = uuid.uuid4().hex
+        self.flows[self.state] = None
+        self.tpp.redirect_uri = f"{self.home}/return?state={self.state}"
+
+    def returned(self, redirect: str) -> None:
+        """The browser came to the redirect address."""
+        query = {name: values[-1] for name, values in parse_qs(urlsplit(redirect).query).items()}
+        if self.flows.get(query.get("state", "")) is None and query.get("state") in self.flows:
+            self.flows[query["state"]] = redirect
+            self.take_over(redirect)
+
     def take_over(self, redirect: str) -> None:
-        super().take_over(redirect)
+        """Take psu-id and session from a return."""
+        self.tpp.remember(redirect)
         names = ("psu_id", "session_id", "psu_corporate_id", "psu_context")
         self.disk["psu"] = {name: getattr(self.tpp, name) for name in names}
 
-    def start_flow(self) -> None:
-        super().start_flow()
-        self.tpp.redirect_uri = f"{self.home}/return?state={self.state}"
+    # Requests
 
     def headers(self) -> dict[str, str | None]:
-        return {"PSU-IP-Address": None} if self.alone else super().headers()
+        """Headers of every request."""
+        is_there = not self.alone and self.world.customer_is_there()
+        return {"PSU-IP-Address": self.address if is_there else None}
 
-    # Requests
+    def prepare(self, method: str, path: str, **options: Any) -> Prepared:
+        """A signed request."""
+        headers = {**self.headers(), "X-Request-ID": self.request_id(), **(options.pop("headers", None) or {})}
+        return self.tpp.prepare(method, path, headers=headers, **options)
+
+    def request_id(self) -> str:
+        """An X-Request-ID for the next request."""
+        return str(uuid.uuid4())
 
     def ask(self, method: str, path: str, **options: Any) -> TppResponse:
         """Send a request until there is an answer that can be read; `wants`: a member and its type."""
@@ -112,6 +176,14 @@ class Merchant(Shop):
                 return answer
         raise GaveUp
 
+    def back_off(self, attempt: int) -> None:
+        """Wait before the bank that is down is asked again."""
+        self.world.wait(5.0 * 2**attempt)
+
+    def send(self, prepared: Prepared) -> TppResponse | None:
+        """One request over the wire."""
+        return self.world.send(prepared)
+
     def is_passing(self, answer: TppResponse) -> bool:
         """Whether a 429 is about too many requests at a time, and not about the reads of the day."""
         return "ACCESS_EXCEEDED" not in answer.text or "Too many requests" in answer.text
@@ -125,9 +197,15 @@ class Merchant(Shop):
         body = members(answer)
         return wants is None or isinstance(body.get(wants[0]), wants[1])
 
+    def trusted(self, answer: TppResponse) -> bool:
+        """Whether the answer's Digest is that of its body, where it has one."""
+        digest = answer.headers.get("Digest")
+        true = base64.b64encode(hashlib.sha256(answer.body).digest()).decode()
+        return digest is None or digest.partition("=")[2] == true
+
     def payer(self) -> dict[str, str | None]:
         """Who asks for a payment: the customer who ordered it, whoever has logged in since."""
-        return {"PSU-ID": None, "X-PSU-IDENTITY": self.world.national_id, "PSU-Context": "PRIVATE"}  # type: ignore[attr-defined]
+        return {"PSU-ID": None, "X-PSU-IDENTITY": self.world.national_id, "PSU-Context": "PRIVATE"}
 
     # Orders
 
@@ -185,18 +263,12 @@ class Merchant(Shop):
     def look_at(self, order: Order) -> bool:
         """Read the status; returns whether there is nothing more to read."""
         answer = self.ask("GET", order["status"], headers=self.payer(), wants=("transactionStatus", str))
-        if answer.status != 200:
-            return self.unreadable(order, answer)
-        return self.noted(order, answer)
+        return self.noted(order, answer) if answer.status == 200 else True
 
     def noted(self, order: Order, answer: TppResponse) -> bool:
         """Keep the status in an answer; returns whether it is final."""
         self.note(order, answer.json()["transactionStatus"])
         return bool(order["final"])
-
-    def unreadable(self, order: Order, answer: TppResponse) -> bool:
-        """The status cannot be read now."""
-        return True
 
     def note(self, order: Order, status: str) -> None:
         """Keep what a status means for the order."""
@@ -204,18 +276,16 @@ class Merchant(Shop):
         order["final"] = self.ended(status)
         order["unapproved"] = order.get("unapproved", 0) + (status == "RCVD")
 
-    def follow_order(self, order: Order) -> None:
-        """Read the status until it is final, more slowly each time."""
-        for read in range(self.most_reads):
-            if self.look_at(order):
-                return
-            if order.get("unapproved", 0) >= MOST_UNAPPROVED // 2:
-                break
-            self.world.wait(self.pace + read)
-        self.tired(order)
+    def ended(self, status: str | None) -> bool:
+        """Whether the status is final."""
+        return status in FINAL
 
-    def tired(self, order: Order) -> None:
-        """The payment is still open after many reads; it is looked at again at the end."""
+    def follow_order(self, order: Order) -> None:
+        """Read the status until it is final, more slowly each time; an open one is looked at again at the end."""
+        for read in range(self.most_reads):
+            if self.look_at(order) or order.get("unapproved", 0) >= self.most_unapproved // 2:
+                return
+            self.world.wait(self.pace + read)
 
     def pay_order(self, number: int) -> None:
         order = self.place(f"{number}", DOMESTIC, self.terms(number))
@@ -303,9 +373,18 @@ class Merchant(Shop):
                 order["signed"] = True
             self.approve(answer.json()["_links"]["scaRedirect"]["href"])
 
+    def approve(self, link: str) -> None:
+        """Send the customer to the bank and wait for the return."""
+        self.world.browse(link)
+        for _ in range(5):
+            if self.flows[self.state] is not None:
+                return
+            self.world.wait(1.0)
+
     # Accounts
 
     def log_in(self) -> TppResponse:
+        """Read the accounts, through an SCA where the bank asks for one."""
         self.start_flow()
         answer = self.ask("GET", "/v1/accounts", headers=self.context(), wants=("accounts", list))
         link = link_in(answer, "scaRedirect") if answer.status == 401 else None
@@ -319,7 +398,12 @@ class Merchant(Shop):
         return answer
 
     def context(self) -> dict[str, str | None]:
-        return super().context() if not self.tpp.psu_id else {}
+        """The context of the first read."""
+        return {} if self.tpp.psu_id else {"PSU-Context": self.world.context}
+
+    def waiting(self, link: str) -> None:
+        """Send the customer to the bank, and wait without asking again."""
+        self.approve(link)
 
     def read(self) -> None:
         """Read accounts, balances and all pages of transactions, twice."""
@@ -327,9 +411,9 @@ class Merchant(Shop):
             listed = self.log_in() if attempt == 0 else self.ask("GET", "/v1/accounts", wants=("accounts", list))
             if listed.status == 401 and self.session_over:
                 listed = self.log_in()
-            if self.stopped(listed):
+            if listed.status != 200:
                 return
-            for account in listed.json()["accounts"][:2]:
+            for account in self.listed(listed.json()["accounts"]):
                 status = self.read_whole(account)
                 if status == 401 and self.session_over:
                     break
@@ -337,8 +421,9 @@ class Merchant(Shop):
                     return
             self.world.wait(60.0)
 
-    def stopped(self, answer: TppResponse) -> bool:
-        return answer.status != 200
+    def listed(self, accounts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The accounts to read."""
+        return accounts[:2]
 
     def read_whole(self, account: dict[str, Any]) -> int:
         """The balance and every transaction of an account, until two lists in sequence are the same."""
@@ -381,22 +466,28 @@ class Merchant(Shop):
         """How many there are."""
         return len(listed)
 
-    def read_pages(self, link: str | None, listed: dict[str, Any]) -> int:
+    def read_pages(self, link: str, listed: dict[str, Any]) -> int:
         """All pages of a list; returns the last status."""
-        link = self.first_page(link or "")
-        while link:
-            answer = self.ask("GET", link, wants=("transactions", dict))
+        following: str | None = f"{link}?limit=20"
+        while following:
+            answer = self.ask("GET", following, wants=("transactions", dict))
             if answer.status != 200:
                 return answer.status
             page = answer.json()["transactions"]
             self.record(listed, page["booked"])
-            link = self.next_page(link, page) or ""
+            following = self.next_page(following, page)
         return 200
 
-    def first_page(self, link: str) -> str:
-        return f"{link}?limit=20"
+    def balance(self, amount: str) -> str:
+        """The balance as it is kept."""
+        return str(Decimal(amount))
+
+    def next_page(self, link: str, page: dict[str, Any]) -> str | None:
+        """The address of the next page, None behind the last."""
+        return (page.get("_links") or {}).get("next", {}).get("href")
 
     def record(self, known: dict[str, Any], booked: list[dict[str, Any]]) -> None:
+        """Keep what is booked, each once whatever its id is today."""
         for entry in booked:
             known.setdefault(self.likeness(entry), entry)
 
@@ -425,9 +516,14 @@ class Merchant(Shop):
         self.disk["unattended"] = read = self.disk.get("unattended", 0) + 1
         return bool(read <= self.unattended_reads())
 
+    def unattended_reads(self) -> int:
+        """How often the account is read without the customer."""
+        return 4
+
     # What it claims
 
     def claim(self, kind: str, identity: str) -> dict[str, Any] | None:
+        """The answer at the claims address."""
         if kind == "payments":
             for order in self.orders.values():
                 if order["payment"] == identity:

@@ -6,8 +6,7 @@ from typing import Any
 
 from emulator.client.clients import TppResponse
 from emulator.client.tpp import Prepared
-from tests.conformance.shop import GaveUp
-from tests.explore.merchant import DOMESTIC, Merchant, Order
+from tests.explore.merchant import DOMESTIC, GaveUp, Merchant, Order
 
 
 class PaidTwiceWhenTheRepetitionIsLost(Merchant):
@@ -67,7 +66,7 @@ class BasketIsWhole(Merchant):
 class CountsTwiceAcrossAMovedBorder(Merchant):
     """Keeps its items by page: what was on another page at an earlier reading is counted again."""
 
-    def read_pages(self, link: str | None, listed: dict[str, Any]) -> int:
+    def read_pages(self, link: str, listed: dict[str, Any]) -> int:
         self.page = 0
         return super().read_pages(link, listed)
 

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.conformance.explore.judge import play
 from emulator.conformance.explore.schedule import TASKS, of
-from emulator.conformance.explore.search import Budget, Search
+from emulator.conformance.explore.search import Search
 from tests.explore.merchant import Merchant
 from tests.explore.unusual import (
     ListsTheBalances,
@@ -62,7 +62,7 @@ def test_it_is_not_blamed(shop: type[Merchant], document: dict[str, Any]) -> Non
 )
 def test_a_good_tpp_survives(seed: int, runs: int) -> None:
     search = Search(house(), InProcess(), TASKS, base=seed)
-    done = search.run(Budget(runs))
+    done = search.run(runs)
     assert [(breakage.finding, breakage.outcome.schedule.text()) for breakage in done.found] == []
     assert done.drawn == runs
     assert len(done.kinds) >= 10

@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from tests.conformance.shop import GaveUp
-from tests.explore.merchant import Merchant, Order
+from tests.explore.merchant import GaveUp, Merchant, Order
 
 
 class ReadsEveryDetail(Merchant):

@@ -1,8 +1,8 @@
 """The kinds of faults of a schedule: their common form, and one class each.
 
 The members of a kind are what a schedule has to name; from them follow rules and settings of the bank, or changes of it
-after a request. To draw a new effect of scenarios, add a kind that names it in `effects`, and the values of its members
-in `draws`. `python -m tests.docs.sections` writes the table in find-the-fault.md; `tests/explore/test_schedule.py`
+after a request. To draw a new effect of scenarios, add a kind whose rules have it, with the values of its members in
+`draws`. `python -m tests.docs.sections` writes the table in find-the-fault.md; `tests/explore/test_schedule.py`
 plays the `example` of each kind with the task `pay`, or with `read` for the operations and kinds that it names.
 """
 
@@ -21,7 +21,6 @@ from emulator.bank.payment import flows
 from emulator.bank.scheme.transitions import FINAL
 from emulator.bank.validation import Model, Omittable, one_of
 from emulator.scenario.effects import effects as scenario_effects
-from emulator.scenario.start import ACCESS
 
 MOST = 1000  # the highest number of a request that a fault may name
 COUNTS = (1, 2, 3, 4)  # requests in sequence, as they are drawn
@@ -34,17 +33,16 @@ Pick = Callable[[Sequence[Any]], Any]  # draws one of these, the first if it doe
 class PlannedFault(Model):
     """A fault of a schedule; `fault` is the name of its kind. Each class with a `name` is a kind:
 
-    `effects`: the effects of scenarios that it draws (`then`, `feed: NAME`, `change: NAME`); `draws`: the values of its
-    members, or how to draw one, simple ones first; those of Literal and bool are all drawn, None is left out; `text`:
-    what happens, with `{member}`; `operations`: those that it is drawn for, () for all; `spoils`: the TPP cannot use
-    the answer; `example`: a shrunk one; `weight`: how often it is drawn, 1 if its values are few.
+    `draws`: the values of its members, or how to draw one, simple ones first; those of Literal and bool are all drawn,
+    None is left out; `text`: what happens, with `{member}`; `operations`: those that it is drawn for, () for all;
+    `spoils`: the TPP cannot use the answer; `example`: a shrunk one; `weight`: how often it is drawn, 1 if its values
+    are few.
     """
 
     model_config = ConfigDict(alias_generator=None)
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    effects: ClassVar[Collection[str]]
     text: ClassVar[str] = ""
     example: ClassVar[Mapping[str, Any]]
     draws: ClassVar[Mapping[str, Sequence[Any] | Callable[[Pick], Any]]] = {}
@@ -124,7 +122,6 @@ class Lost(RequestFault):
 
     name = "lost"
     summary = "The connection closes without an answer: before the bank acts, or after it has."
-    effects = ("disconnect",)
     then: ClassVar = {"disconnect": "{when}"}
     draws: ClassVar = {"count": COUNTS}
     example: ClassVar = {"of": "createPayment", "at": 1, "count": 2, "when": "after"}
@@ -142,7 +139,6 @@ class Malformed(RequestFault):
 
     name = "malformed"
     summary = "The bank acts, but its answer cannot be read."
-    effects = ("malformed",)
     then: ClassVar = {"malformed": "{form}"}
     text = "the body of the answer is {form}"
     draws: ClassVar = {"count": COUNTS}
@@ -157,7 +153,6 @@ class NewMembers(RequestFault):
 
     name = "new-members"
     summary = "An answer has members that nobody knows, as banks add them without notice."
-    effects = ("malformed",)
     then: ClassVar = {"malformed": "new-members"}
     text = "the answer has new members"
     example: ClassVar = {"of": "getPaymentStatus", "at": 1}
@@ -168,7 +163,6 @@ class SlowAnswer(RequestFault):
 
     name = "slow"
     summary = "An answer comes late, in real time."
-    effects = ("delay",)
     then: ClassVar = {"delay": "{ms}ms"}
     text = "the answer takes {ms} ms longer"
     draws: ClassVar = {"ms": (20, 100)}
@@ -182,7 +176,6 @@ class Unavailable(RequestFault):
 
     name = "unavailable"
     summary = "The bank answers 503 or 429, with or without Retry-After."
-    effects = ("answer",)
     draws: ClassVar = {"retry": (None, 1, 30), "count": COUNTS}
     example: ClassVar = {"of": "getPaymentStatus", "at": 1, "count": 1, "status": 503}
     spoils = True
@@ -216,7 +209,6 @@ class AccessEnds(ChangeFault):
 
     name = "access"
     summary = "The access of the TPP ends between two requests: its consents, sessions or the reads of the day."
-    effects = tuple(f"change: {name}" for name in ACCESS)
     example: ClassVar = {"of": "getTransactions", "at": 1, "ends": "consent-revoked"}
     operations = ("getAccounts", "getBalances", "getTransactions", "createPayment")  # statuses need no access
     weight = 2
@@ -236,7 +228,6 @@ class ReadsUsedUp(RequestFault):
 
     name = "quota"
     summary = "The reads of the day are used up: 429 ACCESS_EXCEEDED."
-    effects = ("quota",)
     then: ClassVar = {"quota": "exhausted"}
     text = "the reads of the day are used up"
     example: ClassVar = {"of": "getTransactions", "at": 1}
@@ -249,7 +240,6 @@ class ScaEnds(RequestFault):
 
     name = "sca"
     summary = "The customer's authentication fails, expires, is declined or abandoned."
-    effects = ("sca",)
     then: ClassVar = {"sca": "{outcome}"}
     example: ClassVar = {"of": "createPayment", "at": 1, "outcome": "fail"}
     operations = (
@@ -278,7 +268,6 @@ class Fee(RequestFault):
 
     name = "fee"
     summary = "A payment has a fee."
-    effects = ("fee",)
     example: ClassVar = {"of": "createPayment", "at": 1, "amount": "10.00"}
     operations = ("createPayment",)
 
@@ -300,7 +289,6 @@ class Notified(RequestFault):
 
     name = "notification"
     summary = "Notifications of a payment come late, twice, in the wrong order, forged, or not at all."
-    effects = ("notification",)
     then: ClassVar = {"notification": "{effect}"}
     text = "its notifications are {effect}"
     draws: ClassVar = {"effect": notifications.EFFECTS}
@@ -319,7 +307,6 @@ class Permission(RequestFault):
 
     name = "permission"
     summary = "Payments from the account are refused, though it can be read."
-    effects = ("permission",)
     then: ClassVar = {"permission": "remove"}
     example: ClassVar = {"of": "createPayment", "at": 1, "lasts": True}
     text = "refused, the account may not be paid from"
@@ -370,7 +357,6 @@ class Statuses(RequestFault):
 
     name = "statuses"
     summary = "A payment takes another path: any that transitions allow, or one with a status that nobody knows."
-    effects = ("progress",)
     draws: ClassVar = {"path": _path}
     example: ClassVar = {"of": "createPayment", "at": 1, "path": ["ACTC", "ACCP", {"RJCT": "3d"}]}
     operations = ("createPayment",)
@@ -396,7 +382,6 @@ class Booked(ChangeFault):
 
     name = "booked"
     summary = "Something is booked between two requests, so that the borders of pages move."
-    effects = ()
     text = "{entries} more booked"
     draws: ClassVar = {"entries": (1, 100)}
     example: ClassVar = {"of": "getTransactions", "at": 1, "entries": 1}
@@ -416,7 +401,6 @@ class Feed(PlannedFault):
 
     name = "feed"
     summary = "The account feed drifts between two reads."
-    effects = tuple(f"feed: {effect}" for effect in feed.EFFECTS)
     text = "the feed drifts: {effect} ({chance:.0%} of the entries)"
     draws: ClassVar = {"effect": feed.EFFECTS, "chance": (1.0, 0.3)}
     example: ClassVar = {"effect": "duplicate", "chance": 1.0}
@@ -435,7 +419,6 @@ class MoneyGone(ChangeFault):
 
     name = "money"
     summary = "The money is gone: the accounts are empty from a request on."
-    effects = ("change: account",)
     text = "the accounts are empty"
     example: ClassVar = {"of": "createPayment", "at": 1}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -223,7 +222,8 @@ class Run:
         delivery = exchange.response.delivery if exchange.response is not None else None
         lost = delivery is not None and delivery.disconnect is not None
         spoiled = lost or any(name.partition(":")[0] in SPOILING for name in exchange.rules)
-        answer = "no answer" if lost else f"{exchange.status} {_status_in(exchange)}".strip()
+        status = exchange.answer().get("transactionStatus", "") if operation in POLLS else ""
+        answer = "no answer" if lost else f"{exchange.status} {status}".strip()
         fault = "".join(f" [{name}]" for name in exchange.rules)
         about = _short(exchange.payment_id or "")
         row = f"{operation} {about}".strip() + f" -> {answer}{fault}"
@@ -250,7 +250,7 @@ class Run:
             self.news.set()
 
     def _note_refusal(self, row: str, exchange: Exchange) -> None:
-        if exchange.status < 400 or "_links" in _json(exchange):  # with links, the customer's SCA comes first
+        if exchange.status < 400 or "_links" in exchange.answer():  # with links, the customer's SCA comes first
             self.accepted = True
         elif not self.accepted:
             first = next(iter(exchange.messages()), {})
@@ -261,7 +261,7 @@ class Run:
         if operation in STATUS_READS and exchange.payment_id in self.ended:
             self.known.add(str(exchange.payment_id))
         if operation in ("getAccounts", "getAccount"):
-            answer = _json(exchange)
+            answer = exchange.answer()
             for one in (*answer.get("accounts", ()), answer.get("account", {})):
                 if "balances" in one:
                     self._read_account("getBalances", one["resourceId"])
@@ -477,24 +477,6 @@ def _bookings(bank: Bank, account: str) -> tuple[int, int]:
     forms = [shown for _, shown in DriftingFeed(bank, TRANSACTION, account).trace("booked")]
     seen = sum(any(one.at(now) and one.entry["order"] >= since for one in shown) for shown in forms)
     return min(true, seen), max(true, seen)
-
-
-def _status_in(exchange: Exchange) -> str:
-    """The status of a payment in an answer."""
-    if exchange.operation not in POLLS:
-        return ""
-    return str(_json(exchange).get("transactionStatus", ""))
-
-
-def _json(exchange: Exchange) -> dict[str, Any]:
-    """The members of an answer; none if it is no JSON object."""
-    if exchange.response is None:
-        return {}
-    try:
-        body = json.loads(exchange.response.body)
-    except (ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _short(identity: str) -> str:

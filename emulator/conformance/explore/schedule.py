@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -95,8 +94,6 @@ class FaultSchedule(_Part):
     customer does at each SCA, then `approve`; `restarts`: the numbers of requests after which the command is killed and
     started again; `seed`: of the bank; `found`: what a saved schedule has found.
     """
-
-    model_config = ConfigDict(alias_generator=None, ignored_types=(cached_property,))
 
     found: Omittable[str] = None
     tasks: Annotated[list[Task], Field(min_length=1, max_length=MOST_TASKS)]

@@ -62,14 +62,6 @@ class SearchProgress:
     alike: Counter[str] = field(default_factory=Counter)  # further schedules that fail like one that was found
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """When a search ends: after `runs` schedules, or after `seconds` if that is given."""
-
-    runs: int = 200
-    seconds: float | None = None
-
-
 class Search:
     """Plays schedules with one TPP, and knows the outcome of each that was played."""
 
@@ -111,10 +103,16 @@ class Search:
             raise RunFailed(f"without any fault the bank refuses what the TPP sends: {outcome.refused}")
         return outcome
 
-    def run(self, budget: Budget, report: Callable[[SearchProgress], None] = lambda _: None) -> SearchProgress:
-        """Search until the budget is used up; what is found is small. Raises RunFailed."""
-        until = None if budget.seconds is None else time.monotonic() + budget.seconds
-        numbers = itertools.count() if until is not None else iter(range(budget.runs))
+    def run(
+        self,
+        runs: int,
+        *,
+        seconds: float | None = None,
+        report: Callable[[SearchProgress], None] = lambda _: None,
+    ) -> SearchProgress:
+        """Play so many schedules, or search for so many seconds; what is found is small. Raises RunFailed."""
+        until = None if seconds is None else time.monotonic() + seconds
+        numbers = itertools.count() if until is not None else iter(range(runs))
         ahead: deque[tuple[int, Future[RunOutcome]]] = deque()  # begun, while earlier ones are considered
         try:
             self.trial()

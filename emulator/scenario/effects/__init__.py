@@ -14,7 +14,7 @@ promise is a row of `PROMISES` in `tests/api/test_control_ready_scenarios.py`. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -63,13 +63,8 @@ class EffectKind:
     inside: bool = False
 
 
-def load(folder: Iterable[str], package: str) -> dict[str, EffectKind]:
-    """The effects of the modules in `folder`, by name; raises MalformedModule."""
-    every = discover(folder, package, EffectKind, names=lambda effect: (effect.name,))
-    return {effect.name: effect for effect in sorted(every, key=attrgetter("name"))}
-
-
 @cache
 def effects() -> dict[str, EffectKind]:
     """Every effect by name."""
-    return load(__path__, __name__)
+    every = discover(__path__, __name__, EffectKind, names=lambda effect: (effect.name,))
+    return {effect.name: effect for effect in sorted(every, key=attrgetter("name"))}

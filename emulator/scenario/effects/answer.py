@@ -16,7 +16,7 @@ from emulator.api.render import JSON, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import STATUS, Category, Code, Message, ScaNeeded
 from emulator.bank.formats import HEADER_NAME
 from emulator.bank.problems import guess
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, filled, matching, one_of, refuse
+from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, filled, matching, one_of, refuse, union
 from emulator.scenario.effects import Effect, EffectKind
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LEAST_FAILURE = 400
 MOST_VALUES = 50  # of one header
 WITHOUT_BODY = frozenset({204, 205, 304})
 # The web server adds these itself; a second one would make the answer invalid.
-OWN_HEADERS = frozenset(
+OWN = frozenset(
     {
         *("content-length", "transfer-encoding", "connection", "date", "server"),
         *("content-encoding", "content-language", "x-request-id"),
@@ -57,38 +57,23 @@ def _header(value: Any) -> str:
     raise Mismatch("one line of ASCII text")
 
 
-def _header_values(value: Any) -> list[str]:
-    """The values of a header: one, or a list of several, each on a line of its own."""
-    if not isinstance(value, list):
-        return [_header(value)]
-    if not 1 <= len(value) <= MOST_VALUES:
-        raise Mismatch(text=f"Expected a value, or a list of 1 to {MOST_VALUES}.")
-    values = []
-    for index, one in enumerate(value):
-        try:
-            values.append(_header(one))
-        except Mismatch as mismatch:
-            raise Mismatch(mismatch.expected, path=(index,), value=one) from None
-    return values
-
-
-_HEADER_SCHEMA: Mapping[str, Any] = {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$"}
-_HEADER_VALUES = {
-    "anyOf": [_HEADER_SCHEMA, {"type": "array", "minItems": 1, "maxItems": MOST_VALUES, "items": _HEADER_SCHEMA}]
-}
-
-
-def _check_names(headers: dict[str, list[str]]) -> dict[str, list[str]]:
+def _not_of_the_bank(headers: dict[str, Any]) -> dict[str, Any]:
     wrong = [
-        Mismatch(text="This is not the name of a header.", path=(name,))
-        if not HEADER_NAME.fullmatch(name)
-        else Mismatch(text=f"{name} is set by the bank itself.", path=(name,))
-        for name in headers
-        if not HEADER_NAME.fullmatch(name) or name.lower() in OWN_HEADERS
+        Mismatch(text=f"{name} is set by the bank itself.", path=(name,)) for name in headers if name.lower() in OWN
     ]
     if wrong:
         refuse(*wrong)
     return headers
+
+
+_Header = Annotated[str, Reads(_header, {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$"})]
+if TYPE_CHECKING:
+    HeaderValues = str | list[str]
+else:
+    HeaderValues = union(
+        {"one": _Header, "several": Annotated[list[_Header], Field(min_length=1, max_length=MOST_VALUES)]},
+        lambda value: "several" if isinstance(value, list) else "one",
+    )
 
 
 class ScriptedAnswer(Model):
@@ -104,10 +89,10 @@ class ScriptedAnswer(Model):
     text: Omittable[Annotated[str, filled(TEXT_LIMIT)]] = None
     category: Omittable[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
     headers: Annotated[
-        dict[str, Annotated[list[str], Reads(_header_values, _HEADER_VALUES)]],
-        AfterValidator(_check_names),
-        Adds({"propertyNames": {"pattern": f"^{HEADER_NAME.pattern}$"}}),
-    ] = Field(default_factory=dict)
+        dict[str, HeaderValues],
+        Names(HEADER_NAME, "This is not the name of a header."),
+        AfterValidator(_not_of_the_bank),
+    ] = Field({}, description="A list of values is sent as several headers.")
     json_body: Any = Field(None, alias="json")
 
     @model_validator(mode="after")
@@ -142,18 +127,11 @@ class ScriptedAnswer(Model):
         unsaid = self.code is None and self.text is None and self.category is None and status < LEAST_FAILURE
         if "json_body" in self.model_fields_set or status in WITHOUT_BODY or unsaid:
             return None
-        usual: Code = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
-        category: Category = "ERROR"
+        code, category = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST"), "ERROR"
         if status < LEAST_FAILURE:
-            usual, category = "FORMAT_ERROR", "WARNING"
-        if self.category is not None:
-            category = "WARNING" if self.category == "WARNING" else "ERROR"
-        return Message(
-            cast(Code, self.code) if self.code is not None else usual,
-            self.text or "This answer comes from a scripted rule.",
-            None,
-            category,
-        )
+            code, category = "FORMAT_ERROR", "WARNING"
+        text = self.text or "This answer comes from a scripted rule."
+        return Message(cast(Code, self.code or code), text, None, cast(Category, self.category or category))
 
     @property
     def asks_for_sca(self) -> bool:
@@ -176,7 +154,8 @@ class ScriptedAnswer(Model):
         """Add the headers of the rule; a Content-Type replaces the usual one."""
         if any(name.lower() == "content-type" for name in self.headers) and JSON in response.headers:
             response.headers.remove(JSON)
-        response.headers += [(name, value) for name, values in self.headers.items() for value in values]
+        for name, values in self.headers.items():
+            response.headers += [(name, value) for value in ([values] if isinstance(values, str) else values)]
 
 
 def effect(answer: ScriptedAnswer) -> Effect:

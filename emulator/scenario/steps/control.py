@@ -13,7 +13,7 @@ from emulator.scenario import durations
 from emulator.scenario.actors import Actors, As
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import CONTROL, ReceivedAnswer
-from emulator.scenario.values import address
+from emulator.scenario.values import address, in_two
 
 
 class ControlStep(Step):
@@ -33,24 +33,17 @@ class ControlStep(Step):
         return actors.transport.control(method, path, fill(self.json_body))
 
 
-WORDS = ("advance", "set")
-
-
 def _change(text: Any) -> str:
-    if not isinstance(text, str) or not text.strip():
-        raise Mismatch("text")
-    word, _, value = text.partition(" ")
-    if word not in WORDS:
-        raise Mismatch(text="A clock cannot", known=WORDS, value=word)
+    word, value = in_two(text, ("advance", "set"), "A clock cannot")
     if "${" in value:
-        return text
+        return str(text)
     if word == "set":
         _, problems = validate_as(Moment, value.strip())
         if problems:
             raise Mismatch(text=problems[0].text)
     elif durations.parse(value.strip()) is None:
         raise Mismatch(text=f"Expected advance and {durations.expected(value.strip())}.")
-    return text
+    return str(text)
 
 
 class ClockStep(Step):

@@ -16,7 +16,7 @@ from emulator.bank.validation import Mismatch, Omittable, Reads, Text512, one_of
 from emulator.scenario.actors import Actors, As
 from emulator.scenario.steps import Step
 from emulator.scenario.transport import ReceivedAnswer
-from emulator.scenario.values import CONTEXTS
+from emulator.scenario.values import CONTEXTS, in_two
 
 _Name = Annotated[str, Field(pattern=NOT_BLANK)]
 # The members that each word takes, as in the control interface.
@@ -30,18 +30,14 @@ TAKES: Mapping[str, tuple[str, ...]] = {
 
 
 def _action(text: Any) -> str:
-    if not isinstance(text, str) or not text.strip():
-        raise Mismatch("text")
-    word, _, target = text.partition(" ")
-    if word not in TAKES:
-        raise Mismatch(text="A customer cannot", known=tuple(TAKES), value=word)
+    word, target = in_two(text, TAKES, "A customer cannot")
     named = target.split()
     if word == "withdraw":
         if len(named) != 1 or named == ["latest"]:  # latest is an SCA
             raise Mismatch(text="Expected withdraw and the id of a consent, such as withdraw ${consent}.")
     elif len(named) != 1:
         raise Mismatch(text=f"Expected {word} and its target, such as {word} ${{payment}} or {word} latest.")
-    return text
+    return str(text)
 
 
 class PsuStep(Step):

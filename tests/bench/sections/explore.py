@@ -20,7 +20,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
     from emulator.cli.local_banks import LocalBanks
     from emulator.conformance.explore.clients import Process
-    from emulator.conformance.explore.search import Budget, Search
+    from emulator.conformance.explore.search import Search
 
     serve = [sys.executable, "-m", "tests.explore.hooked", str(PAUSE)]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as tpp:
@@ -32,7 +32,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
             search = Search(sandbox, client, ("pay",), base=1, jobs=JOBS)
             search.trial()
             began, worked = time.perf_counter(), time.process_time()
-            done = search.run(Budget(SCHEDULES))
+            done = search.run(SCHEDULES)
             rate = done.runs / (time.perf_counter() - began)
             cost = (time.process_time() - worked) / done.runs * 1000
             sandbox.close()

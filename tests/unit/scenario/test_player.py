@@ -18,12 +18,11 @@ from emulator.scenario.variables import Unknown, Variables, member_at
 from tests.cases import cases
 
 
-class Told:
+class Told(Transport):
     """A transport that notes what it is asked, and answers from a list."""
 
-    base = "http://127.0.0.1:8080"
-
     def __init__(self, **answers: Any) -> None:
+        super().__init__("http://127.0.0.1:8080")
         self.asked: list[tuple[str, str, Any]] = []
         self._answers = answers
 
