@@ -39,11 +39,9 @@ from emulator.bank.money import plain
 if TYPE_CHECKING:
     from emulator.api.shapes import account_answers
     from emulator.api.shapes.parts import Link, Links
-    from emulator.api.shapes.payments import CardReference
 
 AISP = frozenset({"AISP"})
 
-_ANSWERS = "emulator.api.shapes.account_answers"
 _operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
 _card_operation = partial(_operation, resource=CARD, tag="Card accounts")
 _OLD_NAME_LENGTH = 35  # of a card account, before the fix longer-names
@@ -60,7 +58,7 @@ def _consent(call: Call) -> Consent:
     return cast("Consent", caller_of(call).consent)
 
 
-@_operation("GET", "/v1/accounts", {200: f"{_ANSWERS}:Accounts"}, query=WITH_BALANCE)
+@_operation("GET", "/v1/accounts", query=WITH_BALANCE)
 def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
     """The accounts that the PSU shares."""
     fix = fixes(call)
@@ -71,7 +69,7 @@ def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
     return Reply(200, amounts(body, fix))
 
 
-@_operation("GET", "/v1/accounts/{id}", {200: f"{_ANSWERS}:AccountDetails"}, query=WITH_BALANCE)
+@_operation("GET", "/v1/accounts/{id}", query=WITH_BALANCE)
 def get_account(call: Call) -> Reply[account_answers.AccountDetails]:
     """One account."""
     fix = fixes(call)
@@ -124,7 +122,7 @@ def balances_shown(
     ]
 
 
-@_operation("GET", "/v1/accounts/{id}/balances", {200: f"{_ANSWERS}:Balances"}, quota="balances")
+@_operation("GET", "/v1/accounts/{id}/balances", quota="balances")
 def get_balances(call: Call) -> Reply[account_answers.Balances]:
     """The balances of an account."""
     account = accounts.find(call.bank, caller_of(call).resource)
@@ -135,13 +133,7 @@ def get_balances(call: Call) -> Reply[account_answers.Balances]:
     return Reply(200, amounts(body, fixes(call)))
 
 
-@_operation(
-    "GET",
-    "/v1/accounts/{id}/transactions",
-    {200: f"{_ANSWERS}:Transactions"},
-    query=TRANSACTION_LIST,
-    quota="transactions",
-)
+@_operation("GET", "/v1/accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
 def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     """The transactions of an account, page by page.
 
@@ -194,7 +186,6 @@ def _details_link(details: tuple[str, str | None], entry: Transaction, transacti
 @_operation(
     "GET",
     "/v1/accounts/{id}/transactions/{transactionId}",
-    {200: f"{_ANSWERS}:TransactionDetails"},
     manual="accounts#transaction-details",
     quota="details",
 )
@@ -225,7 +216,7 @@ def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDeta
 # Card accounts
 
 
-@_card_operation("GET", "/v1/card-accounts", {200: f"{_ANSWERS}:CardAccounts"}, query=WITH_BALANCE)
+@_card_operation("GET", "/v1/card-accounts", query=WITH_BALANCE)
 def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
     """The card accounts that the PSU shares.
 
@@ -237,7 +228,7 @@ def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
     return Reply(200, amounts(body, fix))
 
 
-@_card_operation("GET", "/v1/card-accounts/{id}", {200: f"{_ANSWERS}:CardAccountDetails"}, query=WITH_BALANCE)
+@_card_operation("GET", "/v1/card-accounts/{id}", query=WITH_BALANCE)
 def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
     """One card account."""
     fix = fixes(call)
@@ -247,44 +238,39 @@ def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
 
 
 def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
-    shown = card_shown(call.bank, card, longer_names=LONGER_NAMES in fix)
-    if call.query["withBalance"] and card["status"].lower() != accounts.DELETED:
-        shown["balances"] = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
-    shown["resourceId"] = caller_of(call).shown(call.bank, card["id"])
-    return {**shown, "_links": account_links(call, f"/v1/card-accounts/{shown['resourceId']}")}
-
-
-def card_shown(bank: Bank, card: Card, *, longer_names: bool) -> account_answers.CardAccountMembers:
-    """The card account without balances and links.
-
-    `relatedAccount` is the account that payments from the card are debited to; its `other` is the form in which a
-    payment's debtorAccount names it.
-    """
-    name = card["name"]
+    resource_id, name = caller_of(call).shown(call.bank, card["id"]), card["name"]
     shown: account_answers.CardAccountMembers = {
-        "resourceId": card["id"],
+        "resourceId": resource_id,
         "maskedPan": card["maskedPan"],
         "currency": card["currency"],
-        "name": name if longer_names else name[:_OLD_NAME_LENGTH],
+        "name": name if LONGER_NAMES in fix else name[:_OLD_NAME_LENGTH],
         "product": card["product"],
         "status": card["status"].lower(),
         "usage": card["usage"],
         "creditLimit": {"amount": card["creditLimit"], "currency": card["currency"]},
     }
-    number = card.get("accountNumber")
-    if number:
-        account = bank.documents.first(ACCOUNT, bban=number)
-        related: AccountRef = accounts.reference(account) if account is not None else {"bban": number}
-        other: CardReference = {"identification": number, "schemeNameProprietary": accounts.CARD_SCHEME}
-        shown["relatedAccount"] = {**related, "other": other}
-    return shown
+    if card.get("accountNumber"):
+        shown["relatedAccount"] = related_account(call.bank, card["accountNumber"])
+    if call.query["withBalance"] and shown["status"] != accounts.DELETED:
+        shown["balances"] = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
+    return {**shown, "_links": account_links(call, f"/v1/card-accounts/{resource_id}")}
+
+
+def related_account(bank: Bank, number: str) -> account_answers.RelatedAccount:
+    """The account with this BBAN, which payments from a card are debited to.
+
+    Its `other` is the form in which a payment's debtorAccount names it.
+    """
+    account = bank.documents.first(ACCOUNT, bban=number)
+    reference: AccountRef = accounts.reference(account) if account is not None else {"bban": number}
+    return {**reference, "other": {"identification": number, "schemeNameProprietary": accounts.CARD_SCHEME}}
 
 
 def _card_reference(card: Card) -> account_answers.CardRef:
     return {"maskedPan": card["maskedPan"], "currency": card["currency"]}
 
 
-@_card_operation("GET", "/v1/card-accounts/{id}/balances", {200: f"{_ANSWERS}:CardBalances"}, quota="balances")
+@_card_operation("GET", "/v1/card-accounts/{id}/balances", quota="balances")
 def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
     """The balances of a card account."""
     card = accounts.find_card(call.bank, caller_of(call).resource)
@@ -295,13 +281,7 @@ def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
     return Reply(200, amounts(body, fixes(call)))
 
 
-@_card_operation(
-    "GET",
-    "/v1/card-accounts/{id}/transactions",
-    {200: f"{_ANSWERS}:CardTransactions"},
-    query=TRANSACTION_LIST,
-    quota="transactions",
-)
+@_card_operation("GET", "/v1/card-accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
 def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]:
     """The transactions of a card account, page by page.
 

@@ -76,18 +76,13 @@ class PaymentCreated(Closed):
     _links: NotRequired[Links]
 
 
-class PaymentState(Closed):
-    """The status of a payment without links."""
+class PaymentStatus(Closed):
+    """The status of a payment."""
 
     paymentId: str
     transactionStatus: TransactionStatus
     fundsAvailable: NotRequired[bool]
     psuMessage: NotRequired[PsuMessage]
-
-
-class PaymentStatus(PaymentState):
-    """The status of a payment."""
-
     _links: Links
 
 

@@ -279,16 +279,11 @@ class Warned(Closed):
     tppMessages: NotRequired[list[TppMessage]]
 
 
-class SandboxAccountExtras(Warned):
-    """Members of an account that most accounts do not have."""
+class SandboxAccount(Warned):
+    """An account as posted, with its current balance; `status` where it was posted or is not enabled."""
 
     status: NotRequired[str]
     owners: NotRequired[list[str]]
-
-
-class SandboxAccount(SandboxAccountExtras):
-    """An account as posted, with its current balance; `status` where it was posted or is not enabled."""
-
     customerNumber: str
     accountName: str
     bban: str
@@ -305,8 +300,8 @@ class SandboxAccount(SandboxAccountExtras):
 SandboxAccountList = list[SandboxAccount]
 
 
-class EngagementMembers(Warned):
-    """The members of an engagement without its links."""
+class SandboxEngagement(Warned):
+    """The rights that an agreement gives on an account."""
 
     engagementId: str
     customer: str
@@ -314,29 +309,19 @@ class EngagementMembers(Warned):
     roles: list[Role]
     registerLimit: NotRequired[LooseAmount]
     approvalLimit: NotRequired[LooseAmount]
-
-
-class SandboxEngagement(EngagementMembers):
-    """The rights that an agreement gives on an account."""
-
     _links: Links
 
 
 SandboxEngagementList = list[SandboxEngagement]
 
 
-class AgreementMembers(Warned):
-    """The members of an agreement without its engagements and links."""
+class SandboxAgreement(Warned):
+    """An agreement; without `signatures` a payment needs one."""
 
     agreementId: str
     owner: str
     name: str
     signatures: NotRequired[int]
-
-
-class SandboxAgreement(AgreementMembers):
-    """An agreement; without `signatures` a payment needs one."""
-
     engagements: list[SandboxEngagement]
     _links: Links
 
