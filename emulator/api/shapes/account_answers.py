@@ -10,6 +10,7 @@ from emulator.api.shapes.parts import (
     AccountRef,
     Bic,
     Closed,
+    Country,
     Currency,
     DateTime,
     IsoDate,
@@ -103,7 +104,7 @@ class EntryDetail(Closed):
     _links: NotRequired[Links]
 
 
-class Transaction(Closed):
+class Transaction(EntryDetail):
     """A transaction; creditorId, ultimateCreditor and ultimateDebtor are not offered."""
 
     batchIndicator: NotRequired[bool]
@@ -113,20 +114,11 @@ class Transaction(Closed):
     endToEndId: NotRequired[Text35]
     bookingDate: NotRequired[IsoDate]
     valueDate: NotRequired[IsoDate]
-    transactionAmount: ShownAmount
     currencyExchange: NotRequired[CurrencyExchange]
-    creditorName: NotRequired[Text70]
-    creditorAccount: NotRequired[AccountRef]
     creditorAgent: NotRequired[Bic]
-    debtorName: NotRequired[Text70]
-    debtorAccount: NotRequired[AccountRef]
     debtorAgent: NotRequired[Bic]
-    remittanceInformationUnstructured: NotRequired[Text140]
-    remittanceInformationUnstructuredArray: NotRequired[list[Text140]]
-    remittanceInformationStructuredArray: NotRequired[list[StructuredReference]]
     purposeCode: NotRequired[Annotated[str, Field(min_length=1, max_length=4)]]
     proprietaryBankTransactionCode: NotRequired[Text35]
-    _links: NotRequired[Links]
 
 
 class DetailedTransaction(Transaction):
@@ -163,12 +155,9 @@ class CardRef(Closed):
     currency: Currency
 
 
-class RelatedAccount(Closed):
+class RelatedAccount(AccountRef):
     """The account that payments from a card account are debited to."""
 
-    bban: NotRequired[str]
-    iban: NotRequired[str]
-    currency: NotRequired[Currency]
     other: CardReference
 
 
@@ -215,11 +204,11 @@ class CardBalances(Closed):
 class AcceptorAddress(Closed):
     """Where a card was used."""
 
-    street: NotRequired[str]
-    buildingNumber: NotRequired[str]
-    postalCode: NotRequired[str]
-    city: NotRequired[str]
-    country: NotRequired[str]
+    street: NotRequired[Text70]
+    buildingNumber: NotRequired[Text70]
+    postalCode: NotRequired[Text70]
+    city: NotRequired[Text70]
+    country: NotRequired[Country]
 
 
 class CardTransaction(Closed):

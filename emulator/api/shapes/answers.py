@@ -173,28 +173,24 @@ class Authorisations(Closed):
     authorisationIds: list[str]
 
 
-class BasketCreated(Closed):
-    """A signing basket that has been created."""
-
-    basketId: str
-    transactionStatus: BasketTransactionStatus
-    tppMessages: NotRequired[list[TppMessage]]
-    _links: NotRequired[Links]
-
-
-class BasketDetails(Closed):
-    """A signing basket."""
-
-    payments: list[str]
-    transactionStatus: BasketTransactionStatus
-    _links: NotRequired[Links]
-
-
 class BasketStatus(Closed):
     """The worst of the statuses of a basket's payments."""
 
     transactionStatus: BasketTransactionStatus
     _links: NotRequired[Links]
+
+
+class BasketCreated(BasketStatus):
+    """A signing basket that has been created."""
+
+    basketId: str
+    tppMessages: NotRequired[list[TppMessage]]
+
+
+class BasketDetails(BasketStatus):
+    """A signing basket."""
+
+    payments: list[str]
 
 
 class Consent(Closed):

@@ -15,14 +15,13 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter
 
-from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
+from emulator.api.shapes.account_answers import AcceptorAddress, BankTransactionCode, CardTransaction
 from emulator.api.shapes.answers import TppMessage
 from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
     AccountRef,
     Closed,
-    Country,
     Currency,
     Filled,
     Filled70,
@@ -203,16 +202,6 @@ class PostedCardAccount(Closed):
     status: NotRequired[Text35]
 
 
-class PostedAcceptorAddress(Closed):
-    """Where a card was used."""
-
-    street: NotRequired[Text70]
-    buildingNumber: NotRequired[Text70]
-    postalCode: NotRequired[Text70]
-    city: NotRequired[Text70]
-    country: NotRequired[Country]
-
-
 class PostedCardTransaction(Closed):
     """A booked transaction of a card account."""
 
@@ -226,7 +215,7 @@ class PostedCardTransaction(Closed):
     markupFee: NotRequired[LooseMoney]
     markupFeePercentage: NotRequired[LooseAmount]
     cardAcceptorId: NotRequired[Text70]
-    cardAcceptorAddress: NotRequired[PostedAcceptorAddress]
+    cardAcceptorAddress: NotRequired[AcceptorAddress]
     maskedPan: NotRequired[Text35]
     transactionDetails: NotRequired[Annotated[str, Field(max_length=1000)]]
     invoiced: NotRequired[LooseFlag]
