@@ -49,10 +49,10 @@ from emulator import __version__
 from emulator.api import gates, render
 from emulator.api import query as queries
 from emulator.api.header_matrix import SANDBOX
-from emulator.api.headers import Headers, check_headers, with_one_spelling
+from emulator.api.headers import Headers, check_headers, malformed, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response, values_of
-from emulator.api.notification_headers import malformed
+from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import VARY, content_language, failed, unacceptable
@@ -417,7 +417,7 @@ class BankService:
             acts=operation.acts,
         )
         if operation.notifies and self.bank.settings.notifications:
-            wrong += malformed(headers)
+            wrong += malformed(headers, NOTIFICATION_HEADERS)
         if (refused := unacceptable(headers)) is not None:
             raise BankError.several([*wrong, refused], status=None if wrong else 406)
         if wrong:

@@ -19,7 +19,7 @@ from emulator.api import header_matrix, headers, render
 from emulator.api.description import JsonObject, Writer, content, examples, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
-from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
+from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
 from emulator.api.operation import PATH_VALUES, SCA_APPROACH, Operation, Params, Route
 from emulator.api.operations import PRODUCT, OperationVariant, table, variants
 from emulator.api.query import QueryParameter, parse
@@ -220,12 +220,13 @@ def _demanded(route: Route) -> frozenset[str]:
 
 def _header(name: str) -> JsonObject:
     description, example = examples.HEADERS[name]
+    of_notifications = NOTIFICATION_HEADERS.get(name)
     return {
         "name": name,
         "in": "header",
         "required": False,
         "description": description,
-        "schema": dict(NOTIFICATION_HEADERS.get(name) or header_matrix.schema_of(name)),
+        "schema": dict(of_notifications.schema if of_notifications else header_matrix.schema_of(name)),
         "example": example,
     }
 
