@@ -105,7 +105,7 @@ def refusal(
     if links:
         body["_links"] = links
     status = error.status or (400 if error.in_body else STATUS[error.code])
-    return json_response(status, body, headers)
+    return json_response(status, body, [*error.headers, *headers])
 
 
 def failed(request: Request, error: Exception) -> BankError:

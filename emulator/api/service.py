@@ -311,8 +311,6 @@ class BankService:
                 response.rest = reply.rest
         except ScaNeeded as refused:
             response = self._send_to_sca(exchange.call, refused)
-        except MethodRefused as refused:
-            response = render.refusal(refused, headers=[("Allow", ", ".join(refused.allowed))])
         except BankError as refused:
             response = render.refusal(refused)
         except StoreUnwritable as error:
