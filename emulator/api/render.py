@@ -22,6 +22,7 @@ from emulator.api.operation import Call
 from emulator.api.router import split_target
 from emulator.bank.errors import STATUS, BankError, Message
 from emulator.ca import AuthorityDamaged
+from emulator.store import StoreUnwritable
 
 if TYPE_CHECKING:
     from emulator.api.shapes import answers, parts
@@ -33,7 +34,7 @@ JSON = ("Content-Type", "application/json; charset=utf-8")
 # Sizes of the caches of rendered entries (about 1 kB each with the document that is the key), of lists, and of caches.
 RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS = 4096, 32, 8
 TEXT_LIMIT = 512  # characters of `text` and psuMessage
-UNWRITABLE = BankError(
+_UNWRITABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
 )
 
@@ -109,16 +110,18 @@ def refusal(
 
 
 def failed(request: Request, error: Exception) -> BankError:
-    """Log `error`, and return the refusal of the request: 503 for a failure of files or memory, else 500."""
+    """The refusal that `error` is; any other error is logged: 503 for a failure of files or memory, else 500."""
+    if isinstance(error, BankError):
+        return error
     line = f"{request.method} {split_target(request.target)[0]}"
     identified = {  # the other lines of the log about the request, and its trace
         "requestId": next(iter(values_of(request.headers, "x-request-id")), None),
         "traceparent": traceparent(request.headers),
     }
     about = {"fields": {name: value for name, value in identified.items() if value is not None}}
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | StoreUnwritable):
         logger.error("%s: %s", line, error, extra=about)
-        return _UNUSABLE
+        return _UNUSABLE if isinstance(error, OSError) else _UNWRITABLE
     if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         logger.error("%s: not enough memory", line, extra=about)
         return _NO_MEMORY

@@ -311,11 +311,8 @@ class BankService:
                 response.rest = reply.rest
         except ScaNeeded as refused:
             response = self._send_to_sca(exchange.call, refused)
-        except BankError as refused:
-            response = render.refusal(refused)
-        except StoreUnwritable as error:
-            logger.error("the state cannot be written: %s", error)
-            response = render.refusal(render.UNWRITABLE)
+        except (BankError, StoreUnwritable) as error:
+            response = render.refusal(failed(exchange.request, error))
         if acting:
             exchange.response = response
             exchange.created = exchange.payment_id  # now: an effect may spoil the body that names it
@@ -431,10 +428,8 @@ class BankService:
         try:
             with self.bank.documents.transaction():
                 token = gates.open_access(call)
-        except BankError as missing:
-            return render.refusal(missing)
-        except StoreUnwritable:
-            return render.refusal(render.UNWRITABLE)
+        except (BankError, StoreUnwritable) as error:
+            return render.refusal(failed(call.request, error))
         return render.refusal(refused, links={"scaRedirect": call.sca_link(token)})
 
 

@@ -20,7 +20,6 @@ A handler with long work is a generator: each step is a turn of its own, and oth
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
@@ -50,9 +49,7 @@ from emulator.control.operation import Banks, ControlCall, ControlOperation, ref
 from emulator.scenario.loader import ScenarioRefused, too_large
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import StoreUnwritable, StoreVoid
-
-logger = logging.getLogger(__name__)
+from emulator.store import StoreVoid
 
 PREFIX = "/_emulator"
 NO_STORE = ("Cache-Control", "no-store")
@@ -171,17 +168,12 @@ class Control:
         try:
             self._gate.check(request, headers)
             response = yield from self._operated(service, request, headers)
-        except BankError as error:
-            response = render.refusal(error)
         except ScenarioRefused as error:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
             response = render.refusal(refusal([Problem(("fixtures",), line) for line in error.lines()]))
         except StoreVoid:
             raise
-        except StoreUnwritable as error:
-            logger.error("the state cannot be written: %s", error)
-            response = render.refusal(render.UNWRITABLE)
         except Exception as error:
             response = render.refusal(failed(request, error))
         response.headers.append(NO_STORE)
