@@ -136,14 +136,15 @@ def collect(method: str, target: str, headers: Collection[tuple[str, str]], body
     """The inspection of a request, before any rule; `body` is None if it is not known."""
     present: dict[str, str] = {}
     repeated: set[str] = set()
-    sent = [(_encodable(name), _encodable(value)) for name, value in headers]
-    for name, value in sent:
+    if not "".join(map("".join, headers)).isascii():
+        headers = [(_encodable(name), _encodable(value)) for name, value in headers]
+    for name, value in headers:
         lower = name.lower()
         if lower in present:
             repeated.add(lower)
         else:
             present[lower] = value.strip(" \t")
-    return Inspection(_encodable(method), _encodable(target), sent, body, present, frozenset(repeated))
+    return Inspection(_encodable(method), _encodable(target), headers, body, present, frozenset(repeated))
 
 
 def _encodable(text: str) -> str:
