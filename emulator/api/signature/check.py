@@ -124,7 +124,7 @@ def check(
         known = clients.verified(method, target, body, present, terms)
         if known is not None:
             return known
-    inspection = collect(method, target, headers, body)
+    inspection = collect(method, target, headers, body, present)
     inspection.outside = urlsplit(base).path
     verified = verdict(inspection, terms)
     if clients is not None:
@@ -132,18 +132,25 @@ def check(
     return verified
 
 
-def collect(method: str, target: str, headers: Collection[tuple[str, str]], body: bytes | None) -> Inspection:
-    """The inspection of a request, before any rule; `body` is None if it is not known."""
-    present: dict[str, str] = {}
+def collect(
+    method: str,
+    target: str,
+    headers: Collection[tuple[str, str]],
+    body: bytes | None,
+    present: dict[str, str] | None = None,
+) -> Inspection:
+    """The inspection of a request, before any rule; `body` is None if it is not known, `present` as in `check`."""
     repeated: set[str] = set()
     if not "".join(map("".join, headers)).isascii():
-        headers = [(_encodable(name), _encodable(value)) for name, value in headers]
-    for name, value in headers:
-        lower = name.lower()
-        if lower in present:
-            repeated.add(lower)
-        else:
-            present[lower] = value.strip(" \t")
+        headers, present = [(_encodable(name), _encodable(value)) for name, value in headers], None
+    if present is None:
+        present = {}
+        for name, value in headers:
+            lower = name.lower()
+            if lower in present:
+                repeated.add(lower)
+            else:
+                present[lower] = value.strip(" \t")
     return Inspection(_encodable(method), _encodable(target), headers, body, present, frozenset(repeated))
 
 
