@@ -37,7 +37,7 @@ from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION
 from emulator.bank.money import plain
 
 if TYPE_CHECKING:
-    from emulator.api.shapes import account_answers
+    from emulator.api.shapes import answers
     from emulator.api.shapes.parts import Link, Links
 
 AISP = frozenset({"AISP"})
@@ -59,28 +59,28 @@ def _consent(call: Call) -> Consent:
 
 
 @_operation("GET", "/v1/accounts", query=WITH_BALANCE)
-def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
+def get_accounts(call: Call) -> Reply[answers.Accounts]:
     """The accounts that the PSU shares."""
     fix = fixes(call)
     shown = [
         _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, _consent(call)))
     ]
-    body: account_answers.Accounts = {"accounts": shown}
+    body: answers.Accounts = {"accounts": shown}
     return Reply(200, amounts(body, fix))
 
 
 @_operation("GET", "/v1/accounts/{id}", query=WITH_BALANCE)
-def get_account(call: Call) -> Reply[account_answers.AccountDetails]:
+def get_account(call: Call) -> Reply[answers.AccountDetails]:
     """One account."""
     fix = fixes(call)
     account = accounts.find(call.bank, caller_of(call).resource)
-    body: account_answers.AccountDetails = {"account": _account(call, account, fix)}
+    body: answers.AccountDetails = {"account": _account(call, account, fix)}
     return Reply(200, amounts(body, fix))
 
 
-def _account(call: Call, account: Account, fix: Fixes) -> account_answers.Account:
+def _account(call: Call, account: Account, fix: Fixes) -> answers.Account:
     iso_type, resource_id = account["cashAccountType"], caller_of(call).shown(call.bank, account["id"])
-    shown: account_answers.AccountMembers = {
+    shown: answers.AccountMembers = {
         "resourceId": resource_id,
         "bban": account["bban"],
         "iban": account["iban"],
@@ -108,7 +108,7 @@ def account_links(call: Call, path: str) -> Links:
 
 def balances_shown(
     bank: Bank, holder: Account | Card, by_type: Mapping[accounts.BalanceType, Decimal]
-) -> list[account_answers.Balance]:
+) -> list[answers.Balance]:
     """The balances of an account or card account, as of the Oslo date of bank time."""
     currency = holder["currency"]
     return [
@@ -123,10 +123,10 @@ def balances_shown(
 
 
 @_operation("GET", "/v1/accounts/{id}/balances", quota="balances")
-def get_balances(call: Call) -> Reply[account_answers.Balances]:
+def get_balances(call: Call) -> Reply[answers.Balances]:
     """The balances of an account."""
     account = accounts.find(call.bank, caller_of(call).resource)
-    body: account_answers.Balances = {
+    body: answers.Balances = {
         "account": accounts.reference(account),
         "balances": balances_shown(call.bank, account, accounts.balances(call.bank, account)),
     }
@@ -134,7 +134,7 @@ def get_balances(call: Call) -> Reply[account_answers.Balances]:
 
 
 @_operation("GET", "/v1/accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
-def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
+def get_transactions(call: Call) -> Reply[answers.Transactions]:
     """The transactions of an account, page by page.
 
     Newest first, with links to the neighbouring pages.
@@ -146,7 +146,7 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
     links = page_links(call, requested, f"/v1/accounts/{call.params['id']}", more=page.more)
-    body: account_answers.Transactions = {
+    body: answers.Transactions = {
         "account": accounts.reference(account),
         "transactions": _shelves(page, rendered, links),
     }
@@ -189,7 +189,7 @@ def _details_link(details: tuple[str, str | None], entry: Transaction, transacti
     manual="accounts#transaction-details",
     quota="details",
 )
-def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDetails]:
+def get_transaction_details(call: Call) -> Reply[answers.TransactionDetails]:
     """One transaction in full.
 
     With all its members; a batch with its entries.
@@ -209,7 +209,7 @@ def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDeta
                 "transactionDetails": _details_link(_details_base(call), entry, f"{entry['id']}.{number}")
             }
         shown = {**shown, "entryDetails": details}
-    body: account_answers.TransactionDetails = {"transactionsDetails": shown}
+    body: answers.TransactionDetails = {"transactionsDetails": shown}
     return Reply(200, amounts(body, fixes(call)))
 
 
@@ -217,29 +217,29 @@ def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDeta
 
 
 @_card_operation("GET", "/v1/card-accounts", query=WITH_BALANCE)
-def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
+def get_card_accounts(call: Call) -> Reply[answers.CardAccounts]:
     """The card accounts that the PSU shares.
 
     The card accounts that the customer shares with this TPP.
     """
     fix = fixes(call)
     shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, _consent(call)))]
-    body: account_answers.CardAccounts = {"cardAccounts": shown}
+    body: answers.CardAccounts = {"cardAccounts": shown}
     return Reply(200, amounts(body, fix))
 
 
 @_card_operation("GET", "/v1/card-accounts/{id}", query=WITH_BALANCE)
-def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
+def get_card_account(call: Call) -> Reply[answers.CardAccountDetails]:
     """One card account."""
     fix = fixes(call)
     card = accounts.find_card(call.bank, caller_of(call).resource)
-    body: account_answers.CardAccountDetails = {"cardAccount": _card(call, card, fix)}
+    body: answers.CardAccountDetails = {"cardAccount": _card(call, card, fix)}
     return Reply(200, amounts(body, fix))
 
 
-def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
+def _card(call: Call, card: Card, fix: Fixes) -> answers.CardAccount:
     resource_id, name = caller_of(call).shown(call.bank, card["id"]), card["name"]
-    shown: account_answers.CardAccountMembers = {
+    shown: answers.CardAccountMembers = {
         "resourceId": resource_id,
         "maskedPan": card["maskedPan"],
         "currency": card["currency"],
@@ -256,7 +256,7 @@ def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
     return {**shown, "_links": account_links(call, f"/v1/card-accounts/{resource_id}")}
 
 
-def related_account(bank: Bank, number: str) -> account_answers.RelatedAccount:
+def related_account(bank: Bank, number: str) -> answers.RelatedAccount:
     """The account with this BBAN, which payments from a card are debited to.
 
     Its `other` is the form in which a payment's debtorAccount names it.
@@ -266,15 +266,15 @@ def related_account(bank: Bank, number: str) -> account_answers.RelatedAccount:
     return {**reference, "other": {"identification": number, "schemeNameProprietary": accounts.CARD_SCHEME}}
 
 
-def _card_reference(card: Card) -> account_answers.CardRef:
+def _card_reference(card: Card) -> answers.CardRef:
     return {"maskedPan": card["maskedPan"], "currency": card["currency"]}
 
 
 @_card_operation("GET", "/v1/card-accounts/{id}/balances", quota="balances")
-def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
+def get_card_balances(call: Call) -> Reply[answers.CardBalances]:
     """The balances of a card account."""
     card = accounts.find_card(call.bank, caller_of(call).resource)
-    body: account_answers.CardBalances = {
+    body: answers.CardBalances = {
         "cardAccount": _card_reference(card),
         "balances": balances_shown(call.bank, card, accounts.card_balances(call.bank, card)),
     }
@@ -282,7 +282,7 @@ def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
 
 
 @_card_operation("GET", "/v1/card-accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
-def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]:
+def get_card_transactions(call: Call) -> Reply[answers.CardTransactions]:
     """The transactions of a card account, page by page.
 
     Newest first; dates and limit apply to pending ones too.
@@ -292,7 +292,7 @@ def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]
     requested = window(call)
     page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
     links = page_links(call, requested, f"/v1/card-accounts/{call.params['id']}", more=page.more)
-    body: account_answers.CardTransactions = {
+    body: answers.CardTransactions = {
         "cardAccount": _card_reference(card),
         "cardTransactions": _shelves(page, _card_renderer(fix), links),
     }

@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter
 
-from emulator.api.shapes.account_answers import AcceptorAddress, BankTransactionCode, CardTransaction
-from emulator.api.shapes.answers import TppMessage
+from emulator.api.shapes.answers import AcceptorAddress, BankTransactionCode, CardTransaction, TppMessage
 from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
