@@ -117,19 +117,14 @@ class Seed(Who):
     national_id: Text200
 
 
-class Session(Closed):
-    """A session with its consent."""
-
-    psuId: str
-    tppSessionId: str
-    psuCorporateId: NotRequired[str]
-    context: str
-
-
 @operation(
     "POST",
     "/sessions",
-    {200: AnswerSpec("The session.", Session)},
+    {
+        200: AnswerSpec(
+            "The session.", {"psuId": str, "tppSessionId": str, "context": str, "psuCorporateId": NotRequired[str]}
+        )
+    },
     body=Seed,
     example={"tpp": "demo", "nationalId": "14888520059"},
 )

@@ -71,15 +71,6 @@ class PlayedStep(TypedDict):
     differences: NotRequired[list[str]]
 
 
-class Played(Closed):
-    """The result of a story."""
-
-    scenario: str
-    summary: str
-    passed: bool
-    steps: list[PlayedStep]
-
-
 _PROBLEMS = AnswerSpec("Every problem; in YAML with line and column.")
 _with_scenario = partial(
     operation,
@@ -177,7 +168,10 @@ def withdraw_scenario(call: ControlCall[Any]) -> None:
     "POST",
     "/scenarios/{name}/play",
     {
-        200: AnswerSpec("The result of each step.", Played),
+        200: AnswerSpec(
+            "The result of each step.",
+            {"scenario": str, "summary": str, "passed": bool, "steps": list[PlayedStep]},
+        ),
         404: AnswerSpec("There is no such scenario."),
         409: AnswerSpec("The request is a step of a story that is being played."),
     },
