@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -209,13 +209,13 @@ DEFAULT_FROM: Mapping[str, date] = {
 }
 
 
-Answer = TypeVar("Answer")
 Fixes = frozenset[str]
 """The names of the fixes that apply to the answer to one request."""
 
 _ALL_NAMES = frozenset(DEFAULT_FROM)
-# Bank time is in UTC: when this day begins in UTC, it has begun in Oslo.
+# Bank time is in UTC: when a day begins in UTC, it has begun in Oslo.
 _ALL_FROM = max(DEFAULT_FROM.values()).isoformat()
+AMOUNTS_ARE_TEXT_FROM = DEFAULT_FROM[AMOUNT_AS_STRING].isoformat()
 
 
 def fixes(call: Call) -> Fixes:
@@ -232,12 +232,9 @@ def _applied(header: str, today: date) -> Fixes:
     return frozenset(name for name, since in DEFAULT_FROM.items() if name in requested or today >= since)
 
 
-def amounts(body: Answer, fix: Fixes) -> Answer:
+def amounts(body: Any, fix: Fixes) -> Any:
     """The answer with its amounts in the requested form: text, or numbers without amount-as-string."""
-    if AMOUNT_AS_STRING in fix:
-        return body
-    as_numbers: Answer = _with_numbers(body)
-    return as_numbers
+    return body if AMOUNT_AS_STRING in fix else _with_numbers(body)
 
 
 def _with_numbers(value: Any) -> Any:

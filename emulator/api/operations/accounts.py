@@ -61,24 +61,17 @@ def _consent(call: Call) -> Consent:
 @_operation("GET", "/v1/accounts", query=WITH_BALANCE)
 def get_accounts(call: Call) -> Reply[answers.Accounts]:
     """The accounts that the PSU shares."""
-    fix = fixes(call)
-    shown = [
-        _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, _consent(call)))
-    ]
-    body: answers.Accounts = {"accounts": shown}
-    return Reply(200, amounts(body, fix))
+    shared = accounts.newest_first(shared_accounts(call.bank, _consent(call)))
+    return Reply(200, {"accounts": [_account(call, account) for account in shared]})
 
 
 @_operation("GET", "/v1/accounts/{id}", query=WITH_BALANCE)
 def get_account(call: Call) -> Reply[answers.AccountDetails]:
     """One account."""
-    fix = fixes(call)
-    account = accounts.find(call.bank, caller_of(call).resource)
-    body: answers.AccountDetails = {"account": _account(call, account, fix)}
-    return Reply(200, amounts(body, fix))
+    return Reply(200, {"account": _account(call, accounts.find(call.bank, caller_of(call).resource))})
 
 
-def _account(call: Call, account: Account, fix: Fixes) -> answers.Account:
+def _account(call: Call, account: Account) -> answers.Account:
     iso_type, resource_id = account["cashAccountType"], caller_of(call).shown(call.bank, account["id"])
     shown: answers.AccountMembers = {
         "resourceId": resource_id,
@@ -87,7 +80,7 @@ def _account(call: Call, account: Account, fix: Fixes) -> answers.Account:
         "currency": account["currency"],
         "name": account["name"],
         "product": account["product"],
-        "cashAccountType": iso_type if ISO_ACCOUNT_TYPE in fix else accounts.OLD_ACCOUNT_TYPES[iso_type],
+        "cashAccountType": iso_type if ISO_ACCOUNT_TYPE in fixes(call) else accounts.OLD_ACCOUNT_TYPES[iso_type],
         "bic": account["bic"],
         "usage": account["usage"],
         "status": account["status"],
@@ -126,11 +119,8 @@ def balances_shown(
 def get_balances(call: Call) -> Reply[answers.Balances]:
     """The balances of an account."""
     account = accounts.find(call.bank, caller_of(call).resource)
-    body: answers.Balances = {
-        "account": accounts.reference(account),
-        "balances": balances_shown(call.bank, account, accounts.balances(call.bank, account)),
-    }
-    return Reply(200, amounts(body, fixes(call)))
+    balances = balances_shown(call.bank, account, accounts.balances(call.bank, account))
+    return Reply(200, {"account": accounts.reference(account), "balances": balances})
 
 
 @_operation("GET", "/v1/accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
@@ -146,11 +136,8 @@ def get_transactions(call: Call) -> Reply[answers.Transactions]:
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
     links = page_links(call, requested, f"/v1/accounts/{call.params['id']}", more=page.more)
-    body: answers.Transactions = {
-        "account": accounts.reference(account),
-        "transactions": _shelves(page, rendered, links),
-    }
-    return Reply(200, amounts(body, fix))
+    shelves = _shelves(page, rendered, links)
+    return Reply(200, {"account": accounts.reference(account), "transactions": shelves})
 
 
 def _shelves(page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any], links: Links) -> Any:
@@ -209,8 +196,7 @@ def get_transaction_details(call: Call) -> Reply[answers.TransactionDetails]:
                 "transactionDetails": _details_link(_details_base(call), entry, f"{entry['id']}.{number}")
             }
         shown = {**shown, "entryDetails": details}
-    body: answers.TransactionDetails = {"transactionsDetails": shown}
-    return Reply(200, amounts(body, fixes(call)))
+    return Reply(200, {"transactionsDetails": shown})
 
 
 # Card accounts
@@ -222,28 +208,23 @@ def get_card_accounts(call: Call) -> Reply[answers.CardAccounts]:
 
     The card accounts that the customer shares with this TPP.
     """
-    fix = fixes(call)
-    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, _consent(call)))]
-    body: answers.CardAccounts = {"cardAccounts": shown}
-    return Reply(200, amounts(body, fix))
+    shared = accounts.newest_first(shared_cards(call.bank, _consent(call)))
+    return Reply(200, {"cardAccounts": [_card(call, card) for card in shared]})
 
 
 @_card_operation("GET", "/v1/card-accounts/{id}", query=WITH_BALANCE)
 def get_card_account(call: Call) -> Reply[answers.CardAccountDetails]:
     """One card account."""
-    fix = fixes(call)
-    card = accounts.find_card(call.bank, caller_of(call).resource)
-    body: answers.CardAccountDetails = {"cardAccount": _card(call, card, fix)}
-    return Reply(200, amounts(body, fix))
+    return Reply(200, {"cardAccount": _card(call, accounts.find_card(call.bank, caller_of(call).resource))})
 
 
-def _card(call: Call, card: Card, fix: Fixes) -> answers.CardAccount:
+def _card(call: Call, card: Card) -> answers.CardAccount:
     resource_id, name = caller_of(call).shown(call.bank, card["id"]), card["name"]
     shown: answers.CardAccountMembers = {
         "resourceId": resource_id,
         "maskedPan": card["maskedPan"],
         "currency": card["currency"],
-        "name": name if LONGER_NAMES in fix else name[:_OLD_NAME_LENGTH],
+        "name": name if LONGER_NAMES in fixes(call) else name[:_OLD_NAME_LENGTH],
         "product": card["product"],
         "status": card["status"].lower(),
         "usage": card["usage"],
@@ -274,11 +255,8 @@ def _card_reference(card: Card) -> answers.CardRef:
 def get_card_balances(call: Call) -> Reply[answers.CardBalances]:
     """The balances of a card account."""
     card = accounts.find_card(call.bank, caller_of(call).resource)
-    body: answers.CardBalances = {
-        "cardAccount": _card_reference(card),
-        "balances": balances_shown(call.bank, card, accounts.card_balances(call.bank, card)),
-    }
-    return Reply(200, amounts(body, fixes(call)))
+    balances = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
+    return Reply(200, {"cardAccount": _card_reference(card), "balances": balances})
 
 
 @_card_operation("GET", "/v1/card-accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
@@ -287,16 +265,12 @@ def get_card_transactions(call: Call) -> Reply[answers.CardTransactions]:
 
     Newest first; dates and limit apply to pending ones too.
     """
-    fix = fixes(call)
     card = accounts.find_card(call.bank, caller_of(call).resource)
     requested = window(call)
     page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
     links = page_links(call, requested, f"/v1/card-accounts/{call.params['id']}", more=page.more)
-    body: answers.CardTransactions = {
-        "cardAccount": _card_reference(card),
-        "cardTransactions": _shelves(page, _card_renderer(fix), links),
-    }
-    return Reply(200, amounts(body, fix))
+    shelves = _shelves(page, _card_renderer(fixes(call)), links)
+    return Reply(200, {"cardAccount": _card_reference(card), "cardTransactions": shelves})
 
 
 @lru_cache(maxsize=RENDERERS)

@@ -15,7 +15,7 @@ from emulator.api.gates import approach_of
 from emulator.api.header_matrix import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.operation import SCA_APPROACH, Access, Call, Handler, Operation, Params, Reply, operation
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
-from emulator.api.render import amounts, content_language, fixes, message_body
+from emulator.api.render import content_language, message_body
 from emulator.bank import products
 from emulator.bank.accounts import accounts
 from emulator.bank.authentication import authorisations
@@ -105,7 +105,7 @@ def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
     body: answers.PaymentCreated = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fee" in payment:
         fees: ShownAmount = {"amount": payment["fee"], "currency": payment["currency"]}
-        body["transactionFees"] = amounts(fees, fixes(call))
+        body["transactionFees"] = fees
         body["transactionFeeIndicator"] = True
     warnings = [*call.warnings, *initiation.warnings(call.bank, call.body)]
     if "payeeVerification" in payment:
@@ -149,7 +149,7 @@ def get_payment(call: Call) -> Reply[answers.PaymentDetails]:
     payment = _readable(call)
     body = details_shown(call.bank, payment, content_language(call.headers))
     body["_links"] = _links(call, payment, _path(payment))
-    return Reply(200, amounts(body, fixes(call)))
+    return Reply(200, body)
 
 
 def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentDetails:
@@ -198,8 +198,7 @@ def state_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.P
 
     `language`: of psuMessage, `en` or `nb`.
     """
-    state = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
-    shown = cast("answers.PaymentStatus", state)
+    shown = cast("answers.PaymentStatus", {"paymentId": payment["id"], "transactionStatus": payment["status"]})
     if "fundsAvailable" in payment:
         shown["fundsAvailable"] = settlement.funds_available(bank, payment)
     message = psu_message(payment, language)
