@@ -28,7 +28,7 @@ from emulator.api.header_matrix import SANDBOX
 from emulator.api.headers import Headers, with_one_spelling
 from emulator.api.notification_headers import SENT_URI, subscribe
 from emulator.api.operation import Access, Call, Reply
-from emulator.api.render import AMOUNTS_ARE_TEXT_FROM, amounts, encode, fixes
+from emulator.api.render import AMOUNTS_ARE_TEXT_FROM, amounts, encode, fixes, with_warnings
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
@@ -175,6 +175,8 @@ def handled(call: Call) -> Reply[Any]:
         reply.body = amounts(reply.body, fixes(call))
     if operation.notifies and SENT_URI in call.headers and call.bank.settings.notifications and reply.status == 201:
         subscribe(call, reply, *operation.notifies)
+    if call.warnings:
+        reply.body = with_warnings(reply.body, call.warnings)
     return reply
 
 

@@ -18,7 +18,6 @@ from cryptography import x509
 from emulator.api.certificates import read_certificate
 from emulator.api.messages import traceparent
 from emulator.api.operation import Call, Reply
-from emulator.api.render import message_body
 from emulator.bank import notifications
 from emulator.bank.errors import Message
 from emulator.bank.formats import LONGEST_URI, Format, where
@@ -71,10 +70,7 @@ def subscribe(call: Call, reply: Reply[Any], resource: Resource, member: str) ->
     why = refusal(target_of(uri), domains, call.bank.notify_hosts)
     if why is not None:
         reply.headers += ((SUPPORT, "false"),)
-        links = reply.body.pop("_links")
-        warning = message_body(Message("FORMAT_ERROR", why, URI, "WARNING"))
-        reply.body["tppMessages"] = [*reply.body.get("tppMessages", ()), warning]
-        reply.body["_links"] = links
+        call.warnings = [*call.warnings, Message("FORMAT_ERROR", why, URI, "WARNING")]
         return
     script = call.script.notification
     notifications.subscribe(

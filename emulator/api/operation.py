@@ -58,7 +58,8 @@ def link(base: str, path: str, *verbs: Verb) -> Link:
 class Call:
     """A request in the pipeline; each gate sets the members that it determines.
 
-    `params` are the decoded path parameters, `query` and `body` the validated values, `caller` is the customer.
+    `params` are the decoded path parameters, `query` and `body` the validated values, `caller` is the customer. The
+    answer tells the `warnings` as its tppMessages.
     """
 
     bank: Bank

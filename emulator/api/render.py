@@ -58,7 +58,7 @@ def message_body(message: Message) -> answers.TppMessage:
 
 
 def with_warnings(body: Any, warnings: Sequence[Message]) -> Any:
-    """An answer of sandbox data with the warnings about its request; in a list each item has its own."""
+    """An answer with the warnings about its request; in a list each item has its own."""
     if isinstance(body, list):
         of_item = [[one for one in warnings if (one.path or "").startswith(f"[{n}]")] for n in range(len(body))]
         return [with_warnings(item, own) if own else item for item, own in zip(body, of_item, strict=True)]

@@ -48,7 +48,6 @@ from cryptography.x509 import Certificate
 from emulator import __version__
 from emulator.api import gates, render
 from emulator.api import query as queries
-from emulator.api.header_matrix import SANDBOX
 from emulator.api.headers import Headers, check_headers, malformed, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response, values_of
@@ -372,8 +371,6 @@ class BankService:
         with self.bank.documents.transaction():
             call.caller = gates.admit(call)
             reply = gates.once(call) if operation.remembers else gates.handled(call)
-        if call.warnings and operation.column == SANDBOX:
-            reply.body = render.with_warnings(reply.body, call.warnings)
         if call.caller is not None and call.caller.consent is not None:
             consents.note_use(self.bank, call.caller.consent)
         return reply

@@ -9,7 +9,6 @@ from emulator.api.gates import approach_of
 from emulator.api.header_matrix import BASKET_GET, BASKET_POST
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.payments import PISP, REDIRECT, of_authorisations, payer_of
-from emulator.api.render import message_body
 from emulator.bank.documents import Basket
 from emulator.bank.payment import baskets, lifecycle
 
@@ -60,11 +59,9 @@ def create_signing_basket(call: Call) -> Reply[answers.BasketCreated]:
         payment_ids=call.body["paymentIds"],
         how=approach_of(call),
     )
-    body: answers.BasketCreated = {"basketId": basket["id"], "transactionStatus": "RCVD"}
-    if call.warnings:
-        body["tppMessages"] = [message_body(message) for message in call.warnings]
-    body["_links"] = _links(call, basket, lacks_signature=True)
-    return Reply(201, body, (call.location(f"{_BASKETS}/{basket['id']}"), SCA_APPROACH))
+    links, location = _links(call, basket, lacks_signature=True), call.location(f"{_BASKETS}/{basket['id']}")
+    body: answers.BasketCreated = {"basketId": basket["id"], "transactionStatus": "RCVD", "_links": links}
+    return Reply(201, body, (location, SCA_APPROACH))
 
 
 def _basket(call: Call) -> Basket:

@@ -15,7 +15,7 @@ from emulator.api.gates import approach_of
 from emulator.api.header_matrix import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.operation import SCA_APPROACH, Access, Call, Handler, Operation, Params, Reply, operation
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
-from emulator.api.render import content_language, message_body
+from emulator.api.render import content_language
 from emulator.bank import products
 from emulator.bank.accounts import accounts
 from emulator.bank.authentication import authorisations
@@ -111,8 +111,7 @@ def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
     if "payeeVerification" in payment:
         body["payeeVerification"] = payment["payeeVerification"]
         warnings += payee.warnings(payment["payeeVerification"])
-    if warnings:
-        body["tppMessages"] = [message_body(message) for message in warnings]
+    call.warnings = warnings
     body["_links"] = _links(call, payment, path)
     return Reply(201, body, (call.location(path), SCA_APPROACH))
 
