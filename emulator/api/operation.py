@@ -229,24 +229,19 @@ class Route:
     """An operation with the decoded path parameters of one address.
 
     `column`: of the header matrix; `shape`: of the body, None without a body; `digest`: whether a Digest is required.
-    `known`: False for an unknown payment product; then the other members have no meaning.
     """
 
     operation: Operation
     params: Params
-    column: str = ""
-    shape: str | None = None
-    digest: bool = False
-    known: bool = True
+    column: str
+    shape: str | None
+    digest: bool
 
     @classmethod
     def of(cls, operation: Operation, params: Params) -> Route:
-        """The route of an operation with these path parameters."""
-        if (
-            "payment-product" in params
-            and (params["payment-service"], params["payment-product"]) not in products.table()
-        ):
-            return cls(operation, params, known=False)
+        """The route of an operation with these path parameters; PRODUCT_UNKNOWN for an unknown payment product."""
+        if "payment-product" in params:
+            products.find(params["payment-service"], params["payment-product"])
         column = operation.column if isinstance(operation.column, str) else operation.column(params)
         shape = operation.body if operation.body is None or isinstance(operation.body, str) else operation.body(params)
         # Required where the header matrix marks Digest, and on writes of sandbox data.

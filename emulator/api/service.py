@@ -341,8 +341,6 @@ class BankService:
         )
         if self.bank.settings.links == "absolute":
             call.links_base = request.base + prefix
-        if not route.known:  # an unknown product: its refusal
-            products.find(route.params["payment-service"], route.params["payment-product"])
         return call
 
     def _scripted(self, call: Call, exchange: Exchange, acting: list[MatchedRules], signed: bool) -> Reply[Any] | None:
