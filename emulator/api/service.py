@@ -108,10 +108,6 @@ class Rules(Protocol):
 class Observer(Protocol):
     """Observes every request, for the conformance report."""
 
-    @property
-    def on(self) -> bool:
-        """Whether it observes anything."""
-
     def request(self, exchange: Exchange) -> None:
         """Record a request that has been answered."""
 
@@ -120,9 +116,6 @@ class Observer(Protocol):
 
     def judge_some(self, most: int) -> int:
         """Process at most `most` recorded events; returns the number that is left."""
-
-    def forget(self) -> None:
-        """Delete everything recorded, as after a reset."""
 
 
 Sign = Callable[[Response], None]

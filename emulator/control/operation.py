@@ -51,9 +51,6 @@ class Banks(Protocol):
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
 
-    def find(self, name: str) -> BankService | None:
-        """The bank with this name, or None; SYSTEM_ERROR (503) if it cannot be opened."""
-
     def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         """Create or replace a bank, a damaged one too, in steps between which other requests are answered."""
 
