@@ -190,18 +190,24 @@ def _from_hex(text: str) -> str:
         raise NameUnreadable("a value that begins with # must be hexadecimal") from None
     if not text[1:].isalnum() or len(raw) < 2:
         raise NameUnreadable("a value that begins with # must be the hexadecimal DER encoding")
-    tag, length, start = raw[0], raw[1], 2
-    if length & 0x80:
-        start = 2 + (length & 0x7F)
-        length = int.from_bytes(raw[2:start], "big")
-    if len(raw) - start != length:
+    start, end = der_content(raw)
+    if len(raw) != end:
         raise NameUnreadable("a value that begins with # must be the hexadecimal DER encoding")
-    if tag not in _TEXT_TAGS:
+    if raw[0] not in _TEXT_TAGS:
         return "#" + raw[start:].hex()
     try:
-        return raw[start:].decode(_TEXT_TAGS[tag])
+        return raw[start:].decode(_TEXT_TAGS[raw[0]])
     except UnicodeDecodeError:
         raise NameUnreadable("a value that begins with # is not the character string it says") from None
+
+
+def der_content(der: bytes) -> tuple[int, int]:
+    """Start and end of the content of a DER value, by its own length; it has at least two bytes."""
+    length, start = der[1], 2
+    if length & 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(der[2:start], "big")
+    return start, start + length
 
 
 def _tool_order(rdns: Sequence[Rdn]) -> list[Attribute]:
