@@ -211,9 +211,9 @@ class Tools:
             lines.append(f"  body: {_cut(one_line(entry['request']['body']), 500)}")
         lines += [f"  rule that did not act: {note}" for note in entry.get("notes", ())]
         if signature is not None and not signature.get("valid"):
-            from emulator.api.signature.explain import explain_verdict
+            from emulator.api.signature.explain import as_text
 
-            lines.append(explain_verdict(signature).text.strip())
+            lines.append(as_text(signature).strip())
         elif codes:
             [section] = [one for one in manual.pages()["reference/errors"].sections if one.title == codes[0]]
             lines.append(_cut(section.text.strip()))

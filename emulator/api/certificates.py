@@ -17,7 +17,7 @@ from emulator.bank.errors import counted
 from emulator.bank.formats import composed
 from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import qcstatements
-from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER
+from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, der_content
 
 BOTH_ROLES = frozenset({"PISP", "AISP"})
 SMALLEST_KEY = 2048  # bits
@@ -231,9 +231,9 @@ def why_no_certificate(der: bytes) -> str:
     """Why bytes are not an X.509 certificate."""
     if der.startswith(b"-----BEGIN"):
         return "it is base64 of PEM text; send the base64 of the DER (the lines inside the PEM)"
-    start, end = _content(der)
-    if not start:
+    if len(der) < 2 or der[0] != _SEQUENCE:
         return "its base64 does not encode DER"
+    start, end = der_content(der)
     for beginning, name in _BEGINNINGS.items():
         if der.startswith(beginning, start):
             return f"it is {name}, not a certificate"
@@ -245,17 +245,6 @@ def why_no_certificate(der: bytes) -> str:
         if _loads(load, der):
             return f"it is {name}, not a certificate"
     return "it is not a readable X.509 certificate"
-
-
-def _content(der: bytes) -> tuple[int, int]:
-    """Start and end of the content of the outermost SEQUENCE, by its own length; zeros without a SEQUENCE."""
-    if len(der) < 2 or der[0] != _SEQUENCE:
-        return 0, 0
-    length, start = der[1], 2
-    if length & 0x80:
-        start += length & 0x7F
-        length = int.from_bytes(der[2:start], "big")
-    return start, start + length
 
 
 def _loads(load: Callable[[bytes], Any], der: bytes) -> bool:

@@ -24,10 +24,11 @@ from typing import Any, cast
 
 from orjson import Fragment
 
+from emulator.api.header_matrix import SANDBOX
 from emulator.api.headers import Headers, with_one_spelling
 from emulator.api.notification_headers import SENT_URI, subscribe
 from emulator.api.operation import Access, Call, Reply
-from emulator.api.render import encode
+from emulator.api.render import AMOUNTS_ARE_TEXT_FROM, amounts, encode, fixes, with_warnings
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
@@ -164,11 +165,18 @@ def once(call: Call) -> Reply[Any]:
 
 
 def handled(call: Call) -> Reply[Any]:
-    """The answer of the operation's handler; a 201 subscribes the TPP to notifications, if the request asks for it."""
+    """The answer of the operation's handler; a 201 subscribes the TPP to notifications, if the request asks for it.
+
+    Its amounts are text or numbers as x-accept-fix says, except in sandbox data.
+    """
     operation = call.operation
     reply = operation.handler(call)
+    if call.bank.clock.stamp() < AMOUNTS_ARE_TEXT_FROM and operation.column != SANDBOX:
+        reply.body = amounts(reply.body, fixes(call))
     if operation.notifies and SENT_URI in call.headers and call.bank.settings.notifications and reply.status == 201:
         subscribe(call, reply, *operation.notifies)
+    if call.warnings:
+        reply.body = with_warnings(reply.body, call.warnings)
     return reply
 
 

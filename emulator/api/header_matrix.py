@@ -143,9 +143,10 @@ PRINTABLE = matching(_PRINTABLE, "1 to 128 printable ASCII characters")
 
 _TEXT = Format("text", {"type": "string"}, free_text)
 
-# By their names in the matrix. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
+# By their names in the matrix, in its order. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
 # TPP-Signature-Certificate are checked by the signature gate.
 FORMATS: Mapping[str, Format] = {
+    "x-accept-fix": _TEXT,
     "X-Request-ID": PRINTABLE,
     "TPP-Session-ID": PRINTABLE,
     "TPP-Redirect-URI": Format(
@@ -153,7 +154,6 @@ FORMATS: Mapping[str, Format] = {
     ),
     "TPP-Redirect-Preferred": TRUE_OR_FALSE,
     "TPP-Brand-Logging-Information": _TEXT,
-    "x-accept-fix": _TEXT,
     "PSU-ID": UUID,
     "X-PSU-IDENTITY": matching(NATIONAL_NUMBER, "a national identity number or D-number in digits"),
     "X-PSU-AuthMethod-Preferred": matching(

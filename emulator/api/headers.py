@@ -13,13 +13,12 @@ from operator import itemgetter
 from emulator.api.header_matrix import BASKET_GET, BASKET_POST, COLUMNS, FORMATS, INSTANT_POST, MATRIX, TRANSFER_POST
 from emulator.api.messages import Fields, HeaderPairs
 from emulator.bank.errors import BankError, Message, quoted
-from emulator.bank.formats import UUID_TEXT, composed
+from emulator.bank.formats import UUID_TEXT, Format, composed
 from emulator.httpsig.sendable import LISTS
 
 IDS = frozenset({"psu-id", "psu-corporate-id", "x-request-id"})  # compared without regard to case where they are UUIDs
 
 _LOWER = {name: name.lower() for name in MATRIX}
-_SINGLE = {lower: name for name, lower in _LOWER.items() if lower not in LISTS}  # of the matrix
 _REQUIRED = {
     column: tuple(_LOWER[name] for name, marks in MATRIX.items() if marks[column] == "R") for column in COLUMNS
 }
@@ -28,7 +27,6 @@ _EACH_TIME = ("x-request-id", "x-psu-identity")  # not cached: one differs in ea
 _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
 _IDENTITY_REPLACES_PSU_ID = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
-_POSITION = {lower: position for position, lower in enumerate(_SPELLING)}
 ValuesOf = Callable[[Mapping[str, str]], tuple[str, ...]]
 
 
@@ -101,12 +99,8 @@ def check_headers(
     problems = [*missing]
     if acts and "psu-context" in headers:
         problems += _inconsistent_agreement(headers)
-    for lower in headers.repeated:
-        if lower in _SINGLE:
-            name = _SINGLE[lower]
-            problems.append(Message("FORMAT_ERROR", f"The header {name} appears more than once.", name))
-    if not all(map(_fits, checked, values_of(headers))) or not _others_fit(headers):
-        problems += _malformed(headers)
+    if headers.repeated or not all(map(_fits, checked, values_of(headers))) or not _others_fit(headers):
+        problems += malformed(headers, FORMATS)
     return problems
 
 
@@ -116,11 +110,13 @@ def demanded(column: str, needs: frozenset[str], session_optional: bool) -> froz
     return frozenset(lower for lower in names if not _excused(lower, _SPELLING, column, session_optional))
 
 
-def _malformed(headers: Headers) -> Iterator[Message]:
-    for lower in sorted(_CHECKS.keys() & headers.keys(), key=_POSITION.__getitem__):
-        name, value = _SPELLING[lower], headers[lower]
-        expected = _CHECKS[lower](value)
-        if expected is not None:
+def malformed(headers: Headers, formats: Mapping[str, Format]) -> Iterator[Message]:
+    """A message for each header that appears more than once, or does not have its format; `formats`: by name."""
+    for name, form in formats.items():
+        value = headers.get(name.lower())
+        if name.lower() in headers.repeated:
+            yield Message("FORMAT_ERROR", f"The header {name} appears more than once.", name)
+        if value is not None and (expected := form.check(value)) is not None:
             text = f"The header {name} must be {expected}; received {quoted(value)}."
             yield Message("FORMAT_ERROR", text, name)
 

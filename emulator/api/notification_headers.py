@@ -9,44 +9,28 @@ reason to refuse a payment: the answer says `false`, with a WARNING that gives t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from cryptography import x509
 
 from emulator.api.certificates import read_certificate
-from emulator.api.headers import Headers
 from emulator.api.messages import traceparent
 from emulator.api.operation import Call, Reply
-from emulator.api.render import message_body
 from emulator.bank import notifications
-from emulator.bank.errors import Message, quoted
-from emulator.bank.formats import LONGEST_URI
+from emulator.bank.errors import Message
+from emulator.bank.formats import LONGEST_URI, Format, where
 from emulator.bank.notification_targets import MalformedAddress, refusal, target_of
 from emulator.bank.notifications import CONTENTS, DEFAULT_CONTENT, Resource
 
 URI, CONTENT = "TPP-Notification-URI", "TPP-Notification-Content-Preferred"
 SUPPORT, CONTENT_SUPPORTED = "ASPSP-Notification-Support", "ASPSP-Notification-Content"
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    URI: {"type": "string", "format": "uri", "maxLength": LONGEST_URI},
-    CONTENT: {"type": "string", "pattern": "^(status=)?(SCA|PROCESS|LAST)( *, *(SCA|PROCESS|LAST)){0,2}$"},
-}
 ANSWER_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     SUPPORT: {"type": "boolean"},
     CONTENT_SUPPORTED: {"type": "string", "pattern": "^status=(SCA|PROCESS|LAST)(,(SCA|PROCESS|LAST)){0,2}$"},
 }
 SENT_URI, _content = URI.lower(), CONTENT.lower()
-
-
-def malformed(headers: Headers) -> Iterator[Message]:
-    """A message for each of the two headers that is malformed or appears more than once."""
-    for name, check in ((URI, _wrong_address), (CONTENT, _wrong_content)):
-        value = headers.get(name.lower())
-        if name.lower() in headers.repeated:
-            yield Message("FORMAT_ERROR", f"The header {name} appears more than once.", name)
-        elif value is not None and (expected := check(value)) is not None:
-            yield Message("FORMAT_ERROR", f"The header {name} must be {expected}; received {quoted(value)}.", name)
 
 
 def _wrong_address(value: str) -> str | None:
@@ -65,8 +49,14 @@ def contents(value: str | None) -> tuple[str, ...] | None:
     return names if set(names) <= set(CONTENTS) and len(set(names)) == len(names) else None
 
 
-def _wrong_content(value: str) -> str | None:
-    return "status= and some of SCA, PROCESS, LAST, each once" if contents(value) is None else None
+FORMATS: Mapping[str, Format] = {
+    URI: Format("an address", {"type": "string", "format": "uri", "maxLength": LONGEST_URI}, _wrong_address),
+    CONTENT: where(
+        "status= and some of SCA, PROCESS, LAST, each once",
+        {"type": "string", "pattern": "^(status=)?(SCA|PROCESS|LAST)( *, *(SCA|PROCESS|LAST)){0,2}$"},
+        contents,
+    ),
+}
 
 
 def subscribe(call: Call, reply: Reply[Any], resource: Resource, member: str) -> None:
@@ -80,10 +70,7 @@ def subscribe(call: Call, reply: Reply[Any], resource: Resource, member: str) ->
     why = refusal(target_of(uri), domains, call.bank.notify_hosts)
     if why is not None:
         reply.headers += ((SUPPORT, "false"),)
-        links = reply.body.pop("_links")
-        warning = message_body(Message("FORMAT_ERROR", why, URI, "WARNING"))
-        reply.body["tppMessages"] = [*reply.body.get("tppMessages", ()), warning]
-        reply.body["_links"] = links
+        call.warnings = [*call.warnings, Message("FORMAT_ERROR", why, URI, "WARNING")]
         return
     script = call.script.notification
     notifications.subscribe(

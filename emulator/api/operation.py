@@ -58,7 +58,8 @@ def link(base: str, path: str, *verbs: Verb) -> Link:
 class Call:
     """A request in the pipeline; each gate sets the members that it determines.
 
-    `params` are the decoded path parameters, `query` and `body` the validated values, `caller` is the customer.
+    `params` are the decoded path parameters, `query` and `body` the validated values, `caller` is the customer. The
+    answer tells the `warnings` as its tppMessages.
     """
 
     bank: Bank
@@ -76,6 +77,14 @@ class Call:
     warnings: Sequence[Message] = ()
     script: Script = UNSCRIPTED
     caller: Caller | None = None
+
+    @property
+    def path(self) -> str:
+        """The path of the request from /v1 on, with decoded parameters."""
+        path = self.operation.path
+        for name, value in self.params.items():
+            path = path.replace(f"{{{name}}}", value)
+        return path
 
     def link(self, path: str, *verbs: Verb) -> Link:
         """A Link to `path`, which starts with /v1; relative or absolute as `--links` says."""
@@ -166,23 +175,53 @@ class Operation:
         object.__setattr__(self, "acts", self.access is not Access.SESSION and not self.path.startswith(_OF_THE_TPP))
 
 
-def described(handler: Callable[..., Any]) -> dict[str, Any]:
-    """The members of an operation that its handler gives: `get_accounts` is getAccounts; the docstring is its texts."""
+def described(handler: Callable[..., Any], *, name: str = "", text: str = "") -> dict[str, Any]:
+    """The members of an operation that its handler gives: `get_accounts` is getAccounts; the docstring is its texts.
+
+    `name` and `text` are those of an operation whose handler is made of a row.
+    """
     first, *words = handler.__name__.split("_")
-    summary, *paragraphs = (" ".join(text.split()) for text in (handler.__doc__ or "").split("\n\n"))
+    summary, *paragraphs = (" ".join(part.split()) for part in (text or handler.__doc__ or "").split("\n\n"))
     return {
-        "id": first + "".join(map(str.capitalize, words)),
+        "id": name or first + "".join(map(str.capitalize, words)),
         "summary": summary,
         "description": "\n\n".join(filter(None, paragraphs)) or summary,
         "handler": handler,
     }
 
 
+_USUAL = {"GET": 200, "POST": 201, "PUT": 200, "DELETE": 204}  # the statuses of success
+
+
 def operation(
-    method: str, path: str, answers: Mapping[int, str | None], **members: Any
+    method: str,
+    path: str,
+    *,
+    name: str = "",
+    text: str = "",
+    returns: str = "",
+    statuses: tuple[int, ...] = (),
+    **members: Any,
 ) -> Callable[[Handler], Operation]:
-    """Make an operation of its handler, see `described`; `members`: others of Operation."""
-    return lambda handler: Operation(**described(handler), method=method, path=path, answers=answers, **members)
+    """Make an operation of its handler, see `described`; `members`: others of Operation.
+
+    Its answers have the shapes that the handler is annotated with, so that the type checker compares what it builds
+    with them: `Reply[answers.Consent]`; of alternatives each has a status of its own. `returns` takes the place of the
+    annotation; `statuses`: if not the usual one of the method.
+    """
+
+    def complete(handler: Handler) -> Operation:
+        shapes = (returns or handler.__annotations__["return"].removeprefix("Reply[").removesuffix("]")).split(" | ")
+        answers = dict(zip(statuses or (_USUAL[method],), map(_shape, shapes), strict=True))
+        own = described(handler, name=name, text=text)
+        return Operation(**own, method=method, path=path, answers=answers, **members)
+
+    return complete
+
+
+def _shape(annotation: str) -> str | None:
+    """The `module:Name` of `answers.Consent`, a shape in a module of `api/shapes`; None for `None`."""
+    return None if annotation == "None" else f"emulator.api.shapes.{annotation.replace('.', ':')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,24 +229,19 @@ class Route:
     """An operation with the decoded path parameters of one address.
 
     `column`: of the header matrix; `shape`: of the body, None without a body; `digest`: whether a Digest is required.
-    `known`: False for an unknown payment product; then the other members have no meaning.
     """
 
     operation: Operation
     params: Params
-    column: str = ""
-    shape: str | None = None
-    digest: bool = False
-    known: bool = True
+    column: str
+    shape: str | None
+    digest: bool
 
     @classmethod
     def of(cls, operation: Operation, params: Params) -> Route:
-        """The route of an operation with these path parameters."""
-        if (
-            "payment-product" in params
-            and (params["payment-service"], params["payment-product"]) not in products.table()
-        ):
-            return cls(operation, params, known=False)
+        """The route of an operation with these path parameters; PRODUCT_UNKNOWN for an unknown payment product."""
+        if "payment-product" in params:
+            products.find(params["payment-service"], params["payment-product"])
         column = operation.column if isinstance(operation.column, str) else operation.column(params)
         shape = operation.body if operation.body is None or isinstance(operation.body, str) else operation.body(params)
         # Required where the header matrix marks Digest, and on writes of sandbox data.

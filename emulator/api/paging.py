@@ -75,11 +75,8 @@ def page_links(call: Call, asked: Window, account: str, *, more: bool) -> Links:
 
     `account`: the path of the account or card account.
     """
-    address = call.operation.path
-    for name, value in call.params.items():
-        address = address.replace("{" + name + "}", value)
     # Statuses and dates need no escapes in a query.
-    address += f"?bookingStatus={asked.status}"
+    address = f"{call.path}?bookingStatus={asked.status}"
     # A dateFrom after dateTo would be refused; omitted, it has the same effect.
     if asked.first is not None and (asked.last is None or asked.first <= asked.last):
         address += f"&dateFrom={asked.first}"

@@ -36,7 +36,6 @@ class QueryParameter:
     maximum: int = LARGEST_INT
     values: tuple[str, ...] = ()
     default: Any = None
-    required: bool = False
     not_before: str | None = None  # the date parameter, declared earlier, that this one may not be before
 
     @property
@@ -59,9 +58,8 @@ ALLOW_LOGICAL_DUPLICATE = QueryParameter(  # requests.md#logical-duplicates
 def parse(parameters: tuple[QueryParameter, ...], raw: str) -> Mapping[str, Any]:
     """The values of the declared parameters by name, with defaults; unknown parameters are ignored.
 
-    `raw` is the query as sent, without `?`. Raises BankError with every problem, the parameter as path: FORMAT_ERROR
-    for a malformed or repeated one, QUERY_PARAMETER_REQUIRED for a missing one. Results are cached: a client sends the
-    same query again.
+    `raw` is the query as sent, without `?`. Raises FORMAT_ERROR with every malformed or repeated parameter as a
+    path. Results are cached: a client sends the same query again.
     """
     wrong: list[Message] = []
     sent = _pairs(raw, {parameter.name for parameter in parameters}, wrong) if raw else {}
@@ -78,9 +76,6 @@ def parse(parameters: tuple[QueryParameter, ...], raw: str) -> Mapping[str, Any]
                 received = f"received {quoted(value)}" if (value := sent[parameter.name]) else "received no value"
                 text = f"The query parameter {parameter.name} must be {expected}; {received}."
                 wrong.append(Message("FORMAT_ERROR", text, parameter.name))
-        elif parameter.required and not any(message.path == parameter.name for message in wrong):
-            text = f"The query parameter {parameter.name} is required."
-            wrong.append(Message("QUERY_PARAMETER_REQUIRED", text, parameter.name))
         elif parameter.default is not None:
             values[parameter.name] = parameter.default
     if wrong:

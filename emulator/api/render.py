@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -22,6 +22,7 @@ from emulator.api.operation import Call
 from emulator.api.router import split_target
 from emulator.bank.errors import STATUS, BankError, Message
 from emulator.ca import AuthorityDamaged
+from emulator.store import StoreUnwritable
 
 if TYPE_CHECKING:
     from emulator.api.shapes import answers, parts
@@ -33,7 +34,7 @@ JSON = ("Content-Type", "application/json; charset=utf-8")
 # Sizes of the caches of rendered entries (about 1 kB each with the document that is the key), of lists, and of caches.
 RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS = 4096, 32, 8
 TEXT_LIMIT = 512  # characters of `text` and psuMessage
-UNWRITABLE = BankError(
+_UNWRITABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
 )
 
@@ -57,7 +58,7 @@ def message_body(message: Message) -> answers.TppMessage:
 
 
 def with_warnings(body: Any, warnings: Sequence[Message]) -> Any:
-    """An answer of sandbox data with the warnings about its request; in a list each item has its own."""
+    """An answer with the warnings about its request; in a list each item has its own."""
     if isinstance(body, list):
         of_item = [[one for one in warnings if (one.path or "").startswith(f"[{n}]")] for n in range(len(body))]
         return [with_warnings(item, own) if own else item for item, own in zip(body, of_item, strict=True)]
@@ -105,20 +106,22 @@ def refusal(
     if links:
         body["_links"] = links
     status = error.status or (400 if error.in_body else STATUS[error.code])
-    return json_response(status, body, headers)
+    return json_response(status, body, [*error.headers, *headers])
 
 
 def failed(request: Request, error: Exception) -> BankError:
-    """Log `error`, and return the refusal of the request: 503 for a failure of files or memory, else 500."""
+    """The refusal that `error` is; any other error is logged: 503 for a failure of files or memory, else 500."""
+    if isinstance(error, BankError):
+        return error
     line = f"{request.method} {split_target(request.target)[0]}"
     identified = {  # the other lines of the log about the request, and its trace
         "requestId": next(iter(values_of(request.headers, "x-request-id")), None),
         "traceparent": traceparent(request.headers),
     }
     about = {"fields": {name: value for name, value in identified.items() if value is not None}}
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | StoreUnwritable):
         logger.error("%s: %s", line, error, extra=about)
-        return _UNUSABLE
+        return _UNUSABLE if isinstance(error, OSError) else _UNWRITABLE
     if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         logger.error("%s: not enough memory", line, extra=about)
         return _NO_MEMORY
@@ -206,13 +209,13 @@ DEFAULT_FROM: Mapping[str, date] = {
 }
 
 
-Answer = TypeVar("Answer")
 Fixes = frozenset[str]
 """The names of the fixes that apply to the answer to one request."""
 
 _ALL_NAMES = frozenset(DEFAULT_FROM)
-# Bank time is in UTC: when this day begins in UTC, it has begun in Oslo.
+# Bank time is in UTC: when a day begins in UTC, it has begun in Oslo.
 _ALL_FROM = max(DEFAULT_FROM.values()).isoformat()
+AMOUNTS_ARE_TEXT_FROM = DEFAULT_FROM[AMOUNT_AS_STRING].isoformat()
 
 
 def fixes(call: Call) -> Fixes:
@@ -229,12 +232,9 @@ def _applied(header: str, today: date) -> Fixes:
     return frozenset(name for name, since in DEFAULT_FROM.items() if name in requested or today >= since)
 
 
-def amounts(body: Answer, fix: Fixes) -> Answer:
+def amounts(body: Any, fix: Fixes) -> Any:
     """The answer with its amounts in the requested form: text, or numbers without amount-as-string."""
-    if AMOUNT_AS_STRING in fix:
-        return body
-    as_numbers: Answer = _with_numbers(body)
-    return as_numbers
+    return body if AMOUNT_AS_STRING in fix else _with_numbers(body)
 
 
 def _with_numbers(value: Any) -> Any:

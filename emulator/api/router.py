@@ -188,9 +188,9 @@ class _NoRoute(Exception):
 
 
 class MethodRefused(BankError):
-    """405: the address exists, the method does not; `allowed` becomes the Allow header, `params` are in the path."""
+    """405: the address exists, the method does not; its header Allow lists others. `params` are in the path."""
 
     def __init__(self, allowed: list[str], path: str, params: Mapping[str, str]) -> None:
-        super().__init__("BAD_REQUEST", f"{path[:200]} allows {', '.join(allowed)}.", status=405)
-        self.allowed = allowed
+        listed = ", ".join(allowed)
+        super().__init__("BAD_REQUEST", f"{path[:200]} allows {listed}.", status=405, headers=[("Allow", listed)])
         self.params = params

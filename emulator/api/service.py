@@ -48,11 +48,10 @@ from cryptography.x509 import Certificate
 from emulator import __version__
 from emulator.api import gates, render
 from emulator.api import query as queries
-from emulator.api.header_matrix import SANDBOX
-from emulator.api.headers import Headers, check_headers, with_one_spelling
+from emulator.api.headers import Headers, check_headers, malformed, with_one_spelling
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response, values_of
-from emulator.api.notification_headers import malformed
+from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
 from emulator.api.operation import Call, Operation, Reply, Route
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import VARY, content_language, failed, unacceptable
@@ -116,10 +115,6 @@ class Rules(Protocol):
 class Observer(Protocol):
     """Observes every request, for the conformance report."""
 
-    @property
-    def on(self) -> bool:
-        """Whether it observes anything."""
-
     def request(self, exchange: Exchange) -> None:
         """Record a request that has been answered."""
 
@@ -128,9 +123,6 @@ class Observer(Protocol):
 
     def judge_some(self, most: int) -> int:
         """Process at most `most` recorded events; returns the number that is left."""
-
-    def forget(self) -> None:
-        """Delete everything recorded, as after a reset."""
 
 
 Sign = Callable[[Response], None]
@@ -318,13 +310,8 @@ class BankService:
                 response.rest = reply.rest
         except ScaNeeded as refused:
             response = self._send_to_sca(exchange.call, refused)
-        except MethodRefused as refused:
-            response = render.refusal(refused, headers=[("Allow", ", ".join(refused.allowed))])
-        except BankError as refused:
-            response = render.refusal(refused)
-        except StoreUnwritable as error:
-            logger.error("the state cannot be written: %s", error)
-            response = render.refusal(render.UNWRITABLE)
+        except (BankError, StoreUnwritable) as error:
+            response = render.refusal(failed(exchange.request, error))
         if acting:
             exchange.response = response
             exchange.created = exchange.payment_id  # now: an effect may spoil the body that names it
@@ -354,8 +341,6 @@ class BankService:
         )
         if self.bank.settings.links == "absolute":
             call.links_base = request.base + prefix
-        if not route.known:  # an unknown product: its refusal
-            products.find(route.params["payment-service"], route.params["payment-product"])
         return call
 
     def _scripted(self, call: Call, exchange: Exchange, acting: list[MatchedRules], signed: bool) -> Reply[Any] | None:
@@ -384,8 +369,6 @@ class BankService:
         with self.bank.documents.transaction():
             call.caller = gates.admit(call)
             reply = gates.once(call) if operation.remembers else gates.handled(call)
-        if call.warnings and operation.column == SANDBOX:
-            reply.body = render.with_warnings(reply.body, call.warnings)
         if call.caller is not None and call.caller.consent is not None:
             consents.note_use(self.bank, call.caller.consent)
         return reply
@@ -424,7 +407,7 @@ class BankService:
             acts=operation.acts,
         )
         if operation.notifies and self.bank.settings.notifications:
-            wrong += malformed(headers)
+            wrong += malformed(headers, NOTIFICATION_HEADERS)
         if (refused := unacceptable(headers)) is not None:
             raise BankError.several([*wrong, refused], status=None if wrong else 406)
         if wrong:
@@ -440,10 +423,8 @@ class BankService:
         try:
             with self.bank.documents.transaction():
                 token = gates.open_access(call)
-        except BankError as missing:
-            return render.refusal(missing)
-        except StoreUnwritable:
-            return render.refusal(render.UNWRITABLE)
+        except (BankError, StoreUnwritable) as error:
+            return render.refusal(failed(call.request, error))
         return render.refusal(refused, links={"scaRedirect": call.sca_link(token)})
 
 

@@ -75,7 +75,8 @@ class BankError(Exception):
     """A refusal by the bank: one or more messages.
 
     `in_body`: the id at fault is inside a body (RESOURCE_UNKNOWN is then 400).
-    `status` overrides the HTTP status of the code; only `emulator.api` sets it.
+    `status` overrides the HTTP status of the code, `headers` are further ones of the answer; only `emulator.api` and
+    `emulator.control` set them.
     """
 
     def __init__(
@@ -86,11 +87,13 @@ class BankError(Exception):
         *,
         in_body: bool = False,
         status: int | None = None,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(f"{code}: {text}")
         self.messages: tuple[Message, ...] = (Message(code, text, path),)
         self.in_body = in_body
         self.status = status
+        self.headers = headers
 
     @property
     def code(self) -> Code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +14,6 @@ from emulator.cli.bank import events as stream
 from emulator.cli.failure import CheckFailed, Failed, working_with
 from emulator.cli.options import OrderedGroup, bank_url, check_name, output_option, stdin, url_option
 from emulator.terminal import json_text, one_line, printable
-
-if TYPE_CHECKING:
-    from emulator.api.signature.explain import Explanation
 
 EXPLAIN_EPILOG = """\b
 FILE holds a captured request: raw HTTP, the output of `curl -v`, HAR, or JSON
@@ -154,29 +151,29 @@ def explain(
         raise Failed("explain takes a FILE (or -), or --request ID")
     if request_id is not None and (body or profile):
         raise Failed("--body and --profile go with a FILE; requests of the log were checked by the bank")
-    from emulator.api.signature.explain import CaptureUnreadable
+    from emulator.api.signature.explain import CaptureUnreadable, as_text
 
     try:
         verdict = _logged(request_id, url) if request_id is not None else _checked(file or "-", body, profile)
+        text = as_text(verdict)
     except CaptureUnreadable as error:
         raise Failed(f"{file or 'the log entry'}: {error}") from error
-    click.echo(json_text(verdict.data, indent=2) if output == "json" else printable(verdict.text.rstrip("\n")))
-    if not verdict.valid:
+    click.echo(json_text(verdict, indent=2) if output == "json" else printable(text.rstrip("\n")))
+    if not verdict["valid"]:
         raise CheckFailed("")
 
 
-def _logged(request: str, url: str | None) -> Explanation:
-    from emulator.api.signature.explain import explain_verdict
-
+def _logged(request: str, url: str | None) -> dict[str, Any]:
     entry = logged(bank_url(url), request)
     if "signature" not in entry:
         texts = "; ".join(message.get("text", message["code"]) for message in entry.get("messages", []))
         answered = f"request {entry['id']} was answered {entry['status']} before its signature was checked"
         raise Failed(f"{answered}: {texts}" if texts else answered)
-    return explain_verdict(entry["signature"])
+    signature: dict[str, Any] = entry["signature"]
+    return signature
 
 
-def _checked(file: str, body: str | None, profile: str | None) -> Explanation:
+def _checked(file: str, body: str | None, profile: str | None) -> dict[str, Any]:
     from emulator.api.signature import SignaturePolicy
     from emulator.api.signature.explain import explain
     from emulator.bank.clock import real_now

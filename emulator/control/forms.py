@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, with_config
+from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from emulator.bank import fixtures
@@ -27,15 +26,6 @@ closed = with_config(ConfigDict(extra="forbid"))
 @closed
 class Closed(TypedDict):
     """A form that refuses unknown members."""
-
-
-def listed(name: str, about: str, **member: Any) -> type[BaseModel]:
-    """The form of an answer with one member, a list: `listed("Payments", "Payments, newest first.", payments=Payment)`.
-
-    `name` is that of its schema in the OpenAPI document.
-    """
-    forms: Any = {key: GenericAlias(list, (entry,)) for key, entry in member.items()}
-    return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=about, **forms)
 
 
 class Message(Closed):

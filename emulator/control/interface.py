@@ -20,7 +20,6 @@ A handler with long work is a generator: each step is a turn of its own, and oth
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
@@ -35,7 +34,7 @@ from emulator.api.json_body import LARGEST_BODY, read_json
 from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.query import parse
 from emulator.api.render import failed
-from emulator.api.router import MethodRefused, Router, split_target
+from emulator.api.router import Router, split_target
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -50,9 +49,7 @@ from emulator.control.operation import Banks, ControlCall, ControlOperation, ref
 from emulator.scenario.loader import ScenarioRefused, too_large
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import StoreUnwritable, StoreVoid
-
-logger = logging.getLogger(__name__)
+from emulator.store import StoreVoid
 
 PREFIX = "/_emulator"
 NO_STORE = ("Cache-Control", "no-store")
@@ -85,9 +82,7 @@ class Gate:
         try:
             self.check(request, Headers(request.headers))
         except BankError as error:
-            response = gate_refusal(error)
-            response.headers.append(NO_STORE)
-            return response
+            return render.refusal(error, headers=[NO_STORE])
         return None
 
     def check(self, request: Request, headers: Headers) -> None:
@@ -100,9 +95,11 @@ class Gate:
         if self._attempts is not None:
             scheme, _, given = (headers.get("authorization") or "").partition(" ")
             if scheme.lower() == "bearer" and (seconds := self._attempts.wait(request.peer)):
-                raise TooManyAttempts(seconds)
+                text, after = f"Too many wrong tokens; try again in {seconds} s.", ("Retry-After", str(seconds))
+                raise BankError("ACCESS_EXCEEDED", text, "Authorization", headers=[after])
             if scheme.lower() != "bearer" or not self._attempts.matches(given.strip(), request.peer):
-                raise BankError("FORBIDDEN", self._about, "Authorization", status=401)
+                challenge = ("WWW-Authenticate", "Bearer")
+                raise BankError("FORBIDDEN", self._about, "Authorization", status=401, headers=[challenge])
         origin = headers.get("origin")
         changing = request.method in CHANGING
         if changing and origin is not None and not is_own_origin(origin, host=host, base=request.base):
@@ -113,14 +110,6 @@ class Gate:
         if changing and headers.get("sec-fetch-site") == "cross-site":
             text = "A page of another site may not change the bank."
             raise BankError("FORBIDDEN", text, "Sec-Fetch-Site", status=403)
-
-
-class TooManyAttempts(BankError):
-    """429: this address has given so many wrong tokens that it must wait."""
-
-    def __init__(self, seconds: int) -> None:
-        super().__init__("ACCESS_EXCEEDED", f"Too many wrong tokens; try again in {seconds} s.", "Authorization")
-        self.seconds = seconds
 
 
 class Control:
@@ -179,19 +168,12 @@ class Control:
         try:
             self._gate.check(request, headers)
             response = yield from self._operated(service, request, headers)
-        except MethodRefused as error:
-            response = render.refusal(error, headers=[("Allow", ", ".join(error.allowed))])
-        except BankError as error:
-            response = gate_refusal(error)
         except ScenarioRefused as error:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
             response = render.refusal(refusal([Problem(("fixtures",), line) for line in error.lines()]))
         except StoreVoid:
             raise
-        except StoreUnwritable as error:
-            logger.error("the state cannot be written: %s", error)
-            response = render.refusal(render.UNWRITABLE)
         except Exception as error:
             response = render.refusal(failed(request, error))
         response.headers.append(NO_STORE)
@@ -233,14 +215,6 @@ def _openapi(base: str) -> dict[str, Any]:
     from emulator.control.openapi import document  # only on use: most processes never show it
 
     return document(base)
-
-
-def gate_refusal(error: BankError) -> Response:
-    """The answer to a request that the gate refuses."""
-    if isinstance(error, TooManyAttempts):
-        return render.refusal(error, headers=[("Retry-After", str(error.seconds))])
-    challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
-    return render.refusal(error, headers=challenge)
 
 
 def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Headers) -> None:

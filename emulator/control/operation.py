@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
+
+from typing_extensions import TypedDict
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.operation import described
@@ -48,9 +50,6 @@ class Banks(Protocol):
 
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
-
-    def find(self, name: str) -> BankService | None:
-        """The bank with this name, or None; SYSTEM_ERROR (503) if it cannot be opened."""
 
     def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         """Create or replace a bank, a damaged one too, in steps between which other requests are answered."""
@@ -112,11 +111,25 @@ def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSpec:
-    """An answer of an operation: a description, and the form of its body (None if it has none)."""
+    """An answer of an operation: a description, and the form of its body.
+
+    `form`: a type, its members by name, `{"payments": list[Payment]}`, or None if there is no body.
+    """
 
     text: str
     form: Any = None
     media: str = "application/json"
+
+    def named(self, name: str) -> AnswerSpec:
+        """The answer with a type of this name for its members."""
+        if not isinstance(self.form, dict):
+            return self
+        form = _typed_dict(name, self.form)
+        form.__doc__, form.__pydantic_config__ = self.text, {"extra": "forbid"}
+        return replace(self, form=form)
+
+
+_typed_dict: Any = TypedDict  # the type checker knows the call with literals only
 
 
 Json = Mapping[str, object]
@@ -162,4 +175,11 @@ def operation(
     method: str, path: str, answers: Mapping[int, AnswerSpec], **members: Any
 ) -> Callable[[Handler], ControlOperation]:
     """Make an operation of its handler, see `described`; `members`: others of ControlOperation."""
-    return lambda handler: ControlOperation(**described(handler), method=method, path=path, answers=answers, **members)
+
+    def complete(handler: Handler) -> ControlOperation:
+        own = described(handler)
+        name = f"{own['id'][0].upper()}{own['id'][1:]}Answer"
+        named = {status: answer.named(name) for status, answer in answers.items()}
+        return ControlOperation(**own, method=method, path=path, answers=named, **members)
+
+    return complete

@@ -24,7 +24,6 @@ _FORMS = (
     ),
     (re.compile(f"{_NAME} {_MONTH} (?P<day>[0-9 ][0-9]) {_TIME} {_YEAR}"), "Date: the obsolete asctime form"),
 )
-_USUAL_LENGTH = len("Mon, 02 Mar 2026 08:00:00 GMT")
 
 
 class DateUnreadable(ValueError):
@@ -36,33 +35,26 @@ def format_date(moment: datetime) -> str:
     return format_datetime(moment.astimezone(UTC), usegmt=True)
 
 
-def parse_date(text: str) -> tuple[float, str | None]:
-    """Seconds since 1970 and a note when the form is readable but not IMF-fixdate; raise DateUnreadable."""
-    if len(text) > 64:
-        raise DateUnreadable("it is too long for a date")
-    if (seconds := usual_date(text)) is not None:
-        return seconds, None
-    outcome = _parse(text)
-    if isinstance(outcome, str):
-        raise DateUnreadable(outcome)
-    return outcome
-
-
 @lru_cache(maxsize=256)
 def usual_date(text: str) -> float | None:
     """Seconds since 1970 of a date in its usual form, IMF-fixdate; None for every other text.
 
     Cached, since requests of one second share a date.
     """
-    outcome = _parse(text) if len(text) == _USUAL_LENGTH else None
-    return outcome[0] if isinstance(outcome, tuple) and outcome[1] is None else None
+    try:
+        seconds, note = parse_date(text)
+    except DateUnreadable:
+        return None
+    return seconds if note is None else None
 
 
-def _parse(text: str) -> tuple[float, str | None] | str:
-    """The result, or the reason why the text is not a date."""
+def parse_date(text: str) -> tuple[float, str | None]:
+    """Seconds since 1970 and a note when the form is readable but not IMF-fixdate; raise DateUnreadable."""
+    if len(text) > 64:
+        raise DateUnreadable("it is too long for a date")
     readable = next(((match, note) for form, note in _FORMS if (match := form.fullmatch(text))), None)
     if readable is None:
-        return "it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`"
+        raise DateUnreadable("it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`")
     match, note = readable
     parts = match.groupdict()
     zone, offset = parts.get("zone", "GMT"), timedelta(0)
@@ -72,7 +64,7 @@ def _parse(text: str) -> tuple[float, str | None] | str:
     elif len(parts["day"]) == 1:
         note = "Date: the day has one digit, RFC 7231 requires two"
     if parts["month"] not in MONTHS or parts["name"] not in (*DAYS, *_LONG_DAYS):
-        return "its day or month name is not one of RFC 7231"
+        raise DateUnreadable("its day or month name is not one of RFC 7231")
     year, day, hour, minute, second = (int(parts[name]) for name in ("year", "day", "hour", "minute", "second"))
     try:
         local = datetime(
@@ -86,8 +78,8 @@ def _parse(text: str) -> tuple[float, str | None] | str:
         )
         seconds = local.timestamp()
     except (ValueError, OverflowError):
-        return "there is no such day or time"
+        raise DateUnreadable("there is no such day or time") from None
     stated = DAYS.index(parts["name"][:3])
     if local.weekday() != stated:
-        return f"that day is a {_LONG_DAYS[local.weekday()]}, not a {_LONG_DAYS[stated]}"
+        raise DateUnreadable(f"that day is a {_LONG_DAYS[local.weekday()]}, not a {_LONG_DAYS[stated]}")
     return seconds, note

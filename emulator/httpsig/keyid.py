@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
@@ -189,21 +190,27 @@ def _from_hex(text: str) -> str:
         raise NameUnreadable("a value that begins with # must be hexadecimal") from None
     if not text[1:].isalnum() or len(raw) < 2:
         raise NameUnreadable("a value that begins with # must be the hexadecimal DER encoding")
-    tag, length, start = raw[0], raw[1], 2
-    if length & 0x80:
-        start = 2 + (length & 0x7F)
-        length = int.from_bytes(raw[2:start], "big")
-    if len(raw) - start != length:
+    start, end = der_content(raw)
+    if len(raw) != end:
         raise NameUnreadable("a value that begins with # must be the hexadecimal DER encoding")
-    if tag not in _TEXT_TAGS:
+    if raw[0] not in _TEXT_TAGS:
         return "#" + raw[start:].hex()
     try:
-        return raw[start:].decode(_TEXT_TAGS[tag])
+        return raw[start:].decode(_TEXT_TAGS[raw[0]])
     except UnicodeDecodeError:
         raise NameUnreadable("a value that begins with # is not the character string it says") from None
 
 
-def tool_order(rdns: Sequence[Rdn]) -> list[Attribute]:
+def der_content(der: bytes) -> tuple[int, int]:
+    """Start and end of the content of a DER value, by its own length; it has at least two bytes."""
+    length, start = der[1], 2
+    if length & 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(der[2:start], "big")
+    return start, start + length
+
+
+def _tool_order(rdns: Sequence[Rdn]) -> list[Attribute]:
     """CN, O, OU, L, ST, C, as common tools write an issuer, without other attribute types."""
     flat = [attribute for rdn in rdns for attribute in rdn]
     return [attribute for kind in (CN, ORG, OU, L, ST, C) for attribute in flat if attribute[0] == kind]
@@ -243,7 +250,7 @@ def compare_key_id(key_id: str, certificate: x509.Certificate, *, lenient: bool 
     fault = _compare_serial(serial_text[3:], certificate.serial_number, lenient=lenient, notes=notes)
     if fault is None:
         fault = _compare_issuer(stripped[3:], certificate, lenient=lenient, notes=notes)
-    elif _is_intermediate(certificate) and _names(stripped[3:], certificate.subject):
+    elif _is_intermediate(certificate) and _accepted(stripped[3:], certificate_name(certificate.subject)) is not None:
         fault = "the certificate that is sent is the CA's own, not the TPP's"
     return KeyIdVerdict(fault, () if fault else tuple(notes))
 
@@ -267,22 +274,20 @@ def _compare_serial(text: str, serial: int, *, lenient: bool, notes: list[str]) 
 
 def _compare_issuer(text: str, certificate: x509.Certificate, *, lenient: bool, notes: list[str]) -> str | None:
     issuer = certificate_name(certificate.issuer)
-    fault = _issuer_fault(text, issuer, notes)
-    if fault is not None and _names(text, certificate.subject):
+    accepted = _accepted(text, issuer)
+    if accepted is not None:
+        notes += accepted
+        return None
+    if _accepted(text, certificate_name(certificate.subject)) is not None:
         return "CA= names its subject, not its issuer"
-    if fault is None or "%" not in text:
-        return fault
-    if not _names(text.replace("%20", " "), certificate.issuer):
-        return "the issuer is percent-encoded" if _names(unquote(text), certificate.issuer) else fault
-    if not lenient:
-        return "blanks of the issuer are written as %20"
-    notes.append("keyId: blanks of the issuer are written as %20")
-    return _issuer_fault(text.replace("%20", " "), issuer, notes)
-
-
-def _names(text: str, name: x509.Name) -> bool:
-    """Whether `text` is this name, in a form that is accepted for an issuer."""
-    return _issuer_fault(text, certificate_name(name), []) is None
+    if "%" in text:
+        accepted = _accepted(text.replace("%20", " "), issuer)
+        if accepted is not None:
+            notes += ["keyId: blanks of the issuer are written as %20", *accepted]
+            return None if lenient else "blanks of the issuer are written as %20"
+        if _accepted(unquote(text), issuer) is not None:
+            return "the issuer is percent-encoded"
+    return _explain(text, issuer)
 
 
 def _is_intermediate(certificate: x509.Certificate) -> bool:
@@ -297,57 +302,36 @@ def _is_intermediate(certificate: x509.Certificate) -> bool:
     return constraints.value.ca and certificate.subject != certificate.issuer
 
 
-def _issuer_fault(text: str, issuer: Sequence[Rdn], notes: list[str]) -> str | None:
-    """None when `text` is the issuer in an accepted order, else what is wrong with it."""
-    try:
+def _accepted(text: str, name: Sequence[Rdn]) -> list[str] | None:
+    """Notes on what is not RFC 2253 in `text`, if it is this name in an accepted order; else None."""
+    with suppress(NameUnreadable):
         sent = read_name(text)
-    except NameUnreadable as error:
-        unreadable: str | None = str(error)
-    else:
-        unreadable = None
-        order = _whole_order(sent, issuer)
-        if order is not None:
-            notes.extend(f"keyId: {oddity} in the issuer" for oddity in sent.oddities)
-            if order:
-                notes.append(order)
-            return None
-    if _is_tool_order(text, issuer):
-        notes.append("keyId: the issuer is in the order CN, O, OU, L, ST, C, not in that of RFC 2253")
-        return None
-    return _explain(text, unreadable, issuer)
+        bags, own = _bags(sent.rdns), _bags(name)
+        if bags in (own, own[::-1]):
+            order = "keyId: the issuer is in the certificate's order, RFC 2253 reverses it"
+            oddities = [f"keyId: {oddity} in the issuer" for oddity in sent.oddities]
+            return oddities if bags == own[::-1] else [*oddities, order]
+    with suppress(NameUnreadable):
+        rdns = read_name(text, lists=True).rdns
+        flat = [attribute for rdn in rdns for attribute in rdn]
+        joined = len(flat) > len(rdns)  # by `+`, which these tools never write
+        if flat and not joined and flat in (_tool_order(name), _tool_order(name[::-1])):
+            return ["keyId: the issuer is in the order CN, O, OU, L, ST, C, not in that of RFC 2253"]
+    return None
 
 
 def _bags(rdns: Sequence[Rdn]) -> list[list[Attribute]]:
     return [sorted(rdn) for rdn in rdns]
 
 
-def _whole_order(sent: ReadName, issuer: Sequence[Rdn]) -> str | None:
-    """Empty text for the RFC 2253 order, a note for the reverse order, None for any other."""
-    bags, own = _bags(sent.rdns), _bags(issuer)
-    if bags == own[::-1]:
-        return ""
-    if bags == own:
-        return "keyId: the issuer is in the certificate's order, RFC 2253 reverses it"
-    return None
-
-
-def _is_tool_order(text: str, issuer: Sequence[Rdn]) -> bool:
-    try:
-        sent = read_name(text, lists=True).rdns
-    except NameUnreadable:
-        return False
-    flat = [attribute for rdn in sent for attribute in rdn]
-    joined = len(flat) > len(sent)  # by `+`, which these tools never write
-    return bool(flat) and not joined and flat in (tool_order(issuer), tool_order(issuer[::-1]))
-
-
-def _explain(text: str, unreadable: str | None, issuer: Sequence[Rdn]) -> str:
+def _explain(text: str, issuer: Sequence[Rdn]) -> str:
     """How the issuer that was sent differs from the certificate's, as a phrase."""
-    if "\\\\" in text and _issuer_fault(text.replace("\\\\", "\\"), issuer, []) is None:
+    if "\\\\" in text and _accepted(text.replace("\\\\", "\\"), issuer) is not None:
         return "the backslashes of the issuer are doubled"
-    if unreadable is not None:
-        return f"the issuer cannot be read as an RFC 2253 name: {unreadable}"
-    rdns = read_name(text).rdns
+    try:
+        rdns = read_name(text).rdns
+    except NameUnreadable as error:
+        return f"the issuer cannot be read as an RFC 2253 name: {error}"
     sent = [attribute for rdn in rdns for attribute in rdn]
     own = [attribute for rdn in issuer for attribute in rdn]
     if sorted(sent) == sorted(own):

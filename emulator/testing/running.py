@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar, Unpack
 from emulator.api.certificates import read_certificate
 from emulator.api.operations import check_operation
 from emulator.api.service import BankService
-from emulator.api.signature.explain import explain_verdict
+from emulator.api.signature.explain import as_text
 from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import apply_all
@@ -282,7 +282,7 @@ def _reported(entry: dict[str, Any]) -> Iterator[str]:
         yield one_line(f"    {message['code']}{path}: {message.get('text', '')}")
     signature = entry.get("signature")
     if signature is not None and not signature.get("valid"):
-        yield from (one_line(f"    {line}".rstrip()) for line in explain_verdict(signature).text.splitlines())
+        yield from (one_line(f"    {line}".rstrip()) for line in as_text(signature).splitlines())
 
 
 class TestTpp(TppClient):

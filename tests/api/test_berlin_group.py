@@ -14,7 +14,7 @@ import pytest
 from emulator import manual
 from emulator.api.description.openapi import published
 from emulator.api.header_matrix import MATRIX
-from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
+from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
 from tests.api.berlin_group import HEADERS, OBJECTS, VERSIONS, Version, schemas
 from tests.api.desk import DeskClient, approve, ok
 from tests.api.test_payments import BODIES

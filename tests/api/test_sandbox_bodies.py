@@ -93,7 +93,7 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
             "status": "blocked",
         },
     ),
-    "PostedAcceptorAddress": (
+    "AcceptorAddress": (
         f"{CARDS}/{{card}}/transactions",
         {"transactionAmount": NOK, "cardAcceptorAddress": ADDRESS},
         {"street": "Veien", "buildingNumber": "2", "postalCode": "0002", "city": "Bergen", "country": "SE"},
@@ -140,7 +140,7 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 INSIDE = {
     "PostedBalance": ("balances", 0),
-    "PostedAcceptorAddress": ("cardAcceptorAddress",),
+    "AcceptorAddress": ("cardAcceptorAddress",),
     "EngagedAccount": ("account",),
 }
 ALIKE = {
@@ -196,7 +196,9 @@ class World:
 
 def test_each_body_and_member_has_its_values_here() -> None:
     forms = {name: form for name, form in vars(sandbox).items() if hasattr(form, "__required_keys__")}
-    declared = {name: form for name, form in forms.items() if name.startswith(("Posted", "Engaged", "ContactInfo"))}
+    declared = {
+        name: form for name, form in forms.items() if name.startswith(("Posted", "Engaged", "Acceptor", "Contact"))
+    }
     members = {name: set(form.__annotations__) for name, form in declared.items()}
     assert members == {name: set(others) for name, (*_, others) in BODIES.items()}
 

@@ -13,7 +13,7 @@ from cryptography import x509
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.headers import Headers
 from emulator.api.json_body import check_strings, read_json
-from emulator.api.signature.explain import CaptureUnreadable, explain
+from emulator.api.signature.explain import CaptureUnreadable, as_text, explain
 from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
 from emulator.ca.qcstatements import StatementsUnreadable, psd2_roles
@@ -59,7 +59,7 @@ def certificate(data: bytes) -> None:
 def capture(data: bytes) -> None:
     """A captured request, and with it the whole gate for signatures and the search for what is wrong."""
     with suppress(CaptureUnreadable):
-        explain(data.decode("utf-8", "surrogateescape"), now=NOW)
+        as_text(explain(data.decode("utf-8", "surrogateescape"), now=NOW))
 
 
 def json(data: bytes) -> None:

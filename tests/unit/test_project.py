@@ -35,7 +35,7 @@ SHAPES = (
 # Where `"x" in` does not ask for a member of a document: the body of a TPP, an error of pydantic, a model.
 OTHER_MAPPINGS = {"initiation", "named", "ctx", "part", "self.model_fields_set"}
 # Classes outside of them that are the same thing as one of them: the snapshots of an answer are those of the store.
-ALSO_SHAPES = {"Bank", "Belief", "Facts", "Message", "Observation", "Played", "Rules", "Tpp"}
+ALSO_SHAPES = {"Bank", "Belief", "Message", "Observation", "Rules", "Tpp"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 VAGUE = {"found", "told", "kept", "made", "said"}
 

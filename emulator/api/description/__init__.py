@@ -90,7 +90,7 @@ def query_parameter(parameter: QueryParameter) -> JsonObject:
     return {
         "name": parameter.name,
         "in": "query",
-        "required": parameter.required,
+        "required": False,
         "description": parameter.text,
         "schema": schema,
     }

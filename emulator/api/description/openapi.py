@@ -10,7 +10,7 @@ interceptor): without the headers that signing adds, and without requiring heade
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from emulator.api import header_matrix, headers, render
 from emulator.api.description import JsonObject, Writer, content, examples, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
-from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
+from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
 from emulator.api.operation import PATH_VALUES, SCA_APPROACH, Operation, Params, Route
 from emulator.api.operations import PRODUCT, OperationVariant, table, variants
 from emulator.api.query import QueryParameter, parse
@@ -91,17 +91,15 @@ def _written(today: date, base: str, prefix: str, signed: str) -> bytes:
     return render.json_response(200, {**shown, "servers": [{"url": base + prefix}]}).body
 
 
-def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> JsonObject:
+def document(*, today: date | None = None) -> JsonObject:
     """The operations of the table; dates of examples are relative to `today`."""
-    rows = tuple(operations or table())
-    return _document(
-        [OperationVariant(row.id, row) for row in rows], rows, today, signed="by-client", headers_apart=False
-    )
+    forms = [OperationVariant(row.id, row) for row in table()]
+    return _document(forms, today, signed="by-client", headers_apart=False)
 
 
 def published(*, today: date | None = None, signed: str = "by-client", base: str = BASE) -> JsonObject:
     """The document for generators of clients; `signed` is `by-client` or `by-proxy`, `base` the bank's address."""
-    shown = _document(tuple(variants().values()), table(), today, signed=signed, headers_apart=True)
+    shown = _document(tuple(variants().values()), today, signed=signed, headers_apart=True)
     for path in shown["paths"].values():
         for operation in path.values():
             operation["externalDocs"] = {"url": base + operation["externalDocs"]["url"]}
@@ -116,14 +114,7 @@ def _path_parameters(form: OperationVariant) -> list[Params]:
     return [{"payment-service": service, "payment-product": product} for service, product in named]
 
 
-def _document(
-    forms: Sequence[OperationVariant],
-    rows: Sequence[Operation],
-    today: date | None,
-    *,
-    signed: str,
-    headers_apart: bool,
-) -> JsonObject:
+def _document(forms: Sequence[OperationVariant], today: date | None, *, signed: str, headers_apart: bool) -> JsonObject:
     by_proxy = signed == BY_PROXY
     # what a security scheme or the proxy sends is no parameter of an operation
     apart = _SIGNING if by_proxy else frozenset(_SECURITY_HEADERS) if headers_apart else frozenset[str]()
@@ -141,7 +132,7 @@ def _document(
         title="Bank emulator, TPP interface",
         description=_BY_PROXY if by_proxy else _SIGNED + _BY_PROXY,
         security=[] if by_proxy else [{name: [] for name in _SECURITY}],
-        tags=[{"name": tag} for tag in dict.fromkeys(row.tag for row in rows if row.tag)],
+        tags=[{"name": tag} for tag in dict.fromkeys(form.row.tag for form in forms if form.row.tag)],
         components={
             "parameters": {
                 _component(name): _header(name) for name in (*_LISTED, *NOTIFICATION_HEADERS) if name in shared
@@ -220,12 +211,13 @@ def _demanded(route: Route) -> frozenset[str]:
 
 def _header(name: str) -> JsonObject:
     description, example = examples.HEADERS[name]
+    of_notifications = NOTIFICATION_HEADERS.get(name)
     return {
         "name": name,
         "in": "header",
         "required": False,
         "description": description,
-        "schema": dict(NOTIFICATION_HEADERS.get(name) or header_matrix.schema_of(name)),
+        "schema": dict(of_notifications.schema if of_notifications else header_matrix.schema_of(name)),
         "example": example,
     }
 

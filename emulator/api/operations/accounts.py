@@ -37,13 +37,11 @@ from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION
 from emulator.bank.money import plain
 
 if TYPE_CHECKING:
-    from emulator.api.shapes import account_answers
+    from emulator.api.shapes import answers
     from emulator.api.shapes.parts import Link, Links
-    from emulator.api.shapes.payments import CardReference
 
 AISP = frozenset({"AISP"})
 
-_ANSWERS = "emulator.api.shapes.account_answers"
 _operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
 _card_operation = partial(_operation, resource=CARD, tag="Card accounts")
 _OLD_NAME_LENGTH = 35  # of a card account, before the fix longer-names
@@ -60,36 +58,29 @@ def _consent(call: Call) -> Consent:
     return cast("Consent", caller_of(call).consent)
 
 
-@_operation("GET", "/v1/accounts", {200: f"{_ANSWERS}:Accounts"}, query=WITH_BALANCE)
-def get_accounts(call: Call) -> Reply[account_answers.Accounts]:
+@_operation("GET", "/v1/accounts", query=WITH_BALANCE)
+def get_accounts(call: Call) -> Reply[answers.Accounts]:
     """The accounts that the PSU shares."""
-    fix = fixes(call)
-    shown = [
-        _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, _consent(call)))
-    ]
-    body: account_answers.Accounts = {"accounts": shown}
-    return Reply(200, amounts(body, fix))
+    shared = accounts.newest_first(shared_accounts(call.bank, _consent(call)))
+    return Reply(200, {"accounts": [_account(call, account) for account in shared]})
 
 
-@_operation("GET", "/v1/accounts/{id}", {200: f"{_ANSWERS}:AccountDetails"}, query=WITH_BALANCE)
-def get_account(call: Call) -> Reply[account_answers.AccountDetails]:
+@_operation("GET", "/v1/accounts/{id}", query=WITH_BALANCE)
+def get_account(call: Call) -> Reply[answers.AccountDetails]:
     """One account."""
-    fix = fixes(call)
-    account = accounts.find(call.bank, caller_of(call).resource)
-    body: account_answers.AccountDetails = {"account": _account(call, account, fix)}
-    return Reply(200, amounts(body, fix))
+    return Reply(200, {"account": _account(call, accounts.find(call.bank, caller_of(call).resource))})
 
 
-def _account(call: Call, account: Account, fix: Fixes) -> account_answers.Account:
+def _account(call: Call, account: Account) -> answers.Account:
     iso_type, resource_id = account["cashAccountType"], caller_of(call).shown(call.bank, account["id"])
-    shown: account_answers.AccountMembers = {
+    shown: answers.AccountMembers = {
         "resourceId": resource_id,
         "bban": account["bban"],
         "iban": account["iban"],
         "currency": account["currency"],
         "name": account["name"],
         "product": account["product"],
-        "cashAccountType": iso_type if ISO_ACCOUNT_TYPE in fix else accounts.OLD_ACCOUNT_TYPES[iso_type],
+        "cashAccountType": iso_type if ISO_ACCOUNT_TYPE in fixes(call) else accounts.OLD_ACCOUNT_TYPES[iso_type],
         "bic": account["bic"],
         "usage": account["usage"],
         "status": account["status"],
@@ -110,7 +101,7 @@ def account_links(call: Call, path: str) -> Links:
 
 def balances_shown(
     bank: Bank, holder: Account | Card, by_type: Mapping[accounts.BalanceType, Decimal]
-) -> list[account_answers.Balance]:
+) -> list[answers.Balance]:
     """The balances of an account or card account, as of the Oslo date of bank time."""
     currency = holder["currency"]
     return [
@@ -124,25 +115,16 @@ def balances_shown(
     ]
 
 
-@_operation("GET", "/v1/accounts/{id}/balances", {200: f"{_ANSWERS}:Balances"}, quota="balances")
-def get_balances(call: Call) -> Reply[account_answers.Balances]:
+@_operation("GET", "/v1/accounts/{id}/balances", quota="balances")
+def get_balances(call: Call) -> Reply[answers.Balances]:
     """The balances of an account."""
     account = accounts.find(call.bank, caller_of(call).resource)
-    body: account_answers.Balances = {
-        "account": accounts.reference(account),
-        "balances": balances_shown(call.bank, account, accounts.balances(call.bank, account)),
-    }
-    return Reply(200, amounts(body, fixes(call)))
+    balances = balances_shown(call.bank, account, accounts.balances(call.bank, account))
+    return Reply(200, {"account": accounts.reference(account), "balances": balances})
 
 
-@_operation(
-    "GET",
-    "/v1/accounts/{id}/transactions",
-    {200: f"{_ANSWERS}:Transactions"},
-    query=TRANSACTION_LIST,
-    quota="transactions",
-)
-def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
+@_operation("GET", "/v1/accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
+def get_transactions(call: Call) -> Reply[answers.Transactions]:
     """The transactions of an account, page by page.
 
     Newest first, with links to the neighbouring pages.
@@ -154,11 +136,8 @@ def get_transactions(call: Call) -> Reply[account_answers.Transactions]:
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
     links = page_links(call, requested, f"/v1/accounts/{call.params['id']}", more=page.more)
-    body: account_answers.Transactions = {
-        "account": accounts.reference(account),
-        "transactions": _shelves(page, rendered, links),
-    }
-    return Reply(200, amounts(body, fix))
+    shelves = _shelves(page, rendered, links)
+    return Reply(200, {"account": accounts.reference(account), "transactions": shelves})
 
 
 def _shelves(page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any], links: Links) -> Any:
@@ -194,11 +173,10 @@ def _details_link(details: tuple[str, str | None], entry: Transaction, transacti
 @_operation(
     "GET",
     "/v1/accounts/{id}/transactions/{transactionId}",
-    {200: f"{_ANSWERS}:TransactionDetails"},
     manual="accounts#transaction-details",
     quota="details",
 )
-def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDetails]:
+def get_transaction_details(call: Call) -> Reply[answers.TransactionDetails]:
     """One transaction in full.
 
     With all its members; a batch with its entries.
@@ -218,105 +196,81 @@ def get_transaction_details(call: Call) -> Reply[account_answers.TransactionDeta
                 "transactionDetails": _details_link(_details_base(call), entry, f"{entry['id']}.{number}")
             }
         shown = {**shown, "entryDetails": details}
-    body: account_answers.TransactionDetails = {"transactionsDetails": shown}
-    return Reply(200, amounts(body, fixes(call)))
+    return Reply(200, {"transactionsDetails": shown})
 
 
 # Card accounts
 
 
-@_card_operation("GET", "/v1/card-accounts", {200: f"{_ANSWERS}:CardAccounts"}, query=WITH_BALANCE)
-def get_card_accounts(call: Call) -> Reply[account_answers.CardAccounts]:
+@_card_operation("GET", "/v1/card-accounts", query=WITH_BALANCE)
+def get_card_accounts(call: Call) -> Reply[answers.CardAccounts]:
     """The card accounts that the PSU shares.
 
     The card accounts that the customer shares with this TPP.
     """
-    fix = fixes(call)
-    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, _consent(call)))]
-    body: account_answers.CardAccounts = {"cardAccounts": shown}
-    return Reply(200, amounts(body, fix))
+    shared = accounts.newest_first(shared_cards(call.bank, _consent(call)))
+    return Reply(200, {"cardAccounts": [_card(call, card) for card in shared]})
 
 
-@_card_operation("GET", "/v1/card-accounts/{id}", {200: f"{_ANSWERS}:CardAccountDetails"}, query=WITH_BALANCE)
-def get_card_account(call: Call) -> Reply[account_answers.CardAccountDetails]:
+@_card_operation("GET", "/v1/card-accounts/{id}", query=WITH_BALANCE)
+def get_card_account(call: Call) -> Reply[answers.CardAccountDetails]:
     """One card account."""
-    fix = fixes(call)
-    card = accounts.find_card(call.bank, caller_of(call).resource)
-    body: account_answers.CardAccountDetails = {"cardAccount": _card(call, card, fix)}
-    return Reply(200, amounts(body, fix))
+    return Reply(200, {"cardAccount": _card(call, accounts.find_card(call.bank, caller_of(call).resource))})
 
 
-def _card(call: Call, card: Card, fix: Fixes) -> account_answers.CardAccount:
-    shown = card_shown(call.bank, card, longer_names=LONGER_NAMES in fix)
-    if call.query["withBalance"] and card["status"].lower() != accounts.DELETED:
-        shown["balances"] = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
-    shown["resourceId"] = caller_of(call).shown(call.bank, card["id"])
-    return {**shown, "_links": account_links(call, f"/v1/card-accounts/{shown['resourceId']}")}
-
-
-def card_shown(bank: Bank, card: Card, *, longer_names: bool) -> account_answers.CardAccountMembers:
-    """The card account without balances and links.
-
-    `relatedAccount` is the account that payments from the card are debited to; its `other` is the form in which a
-    payment's debtorAccount names it.
-    """
-    name = card["name"]
-    shown: account_answers.CardAccountMembers = {
-        "resourceId": card["id"],
+def _card(call: Call, card: Card) -> answers.CardAccount:
+    resource_id, name = caller_of(call).shown(call.bank, card["id"]), card["name"]
+    shown: answers.CardAccountMembers = {
+        "resourceId": resource_id,
         "maskedPan": card["maskedPan"],
         "currency": card["currency"],
-        "name": name if longer_names else name[:_OLD_NAME_LENGTH],
+        "name": name if LONGER_NAMES in fixes(call) else name[:_OLD_NAME_LENGTH],
         "product": card["product"],
         "status": card["status"].lower(),
         "usage": card["usage"],
         "creditLimit": {"amount": card["creditLimit"], "currency": card["currency"]},
     }
-    number = card.get("accountNumber")
-    if number:
-        account = bank.documents.first(ACCOUNT, bban=number)
-        related: AccountRef = accounts.reference(account) if account is not None else {"bban": number}
-        other: CardReference = {"identification": number, "schemeNameProprietary": accounts.CARD_SCHEME}
-        shown["relatedAccount"] = {**related, "other": other}
-    return shown
+    if card.get("accountNumber"):
+        shown["relatedAccount"] = related_account(call.bank, card["accountNumber"])
+    if call.query["withBalance"] and shown["status"] != accounts.DELETED:
+        shown["balances"] = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
+    return {**shown, "_links": account_links(call, f"/v1/card-accounts/{resource_id}")}
 
 
-def _card_reference(card: Card) -> account_answers.CardRef:
+def related_account(bank: Bank, number: str) -> answers.RelatedAccount:
+    """The account with this BBAN, which payments from a card are debited to.
+
+    Its `other` is the form in which a payment's debtorAccount names it.
+    """
+    account = bank.documents.first(ACCOUNT, bban=number)
+    reference: AccountRef = accounts.reference(account) if account is not None else {"bban": number}
+    return {**reference, "other": {"identification": number, "schemeNameProprietary": accounts.CARD_SCHEME}}
+
+
+def _card_reference(card: Card) -> answers.CardRef:
     return {"maskedPan": card["maskedPan"], "currency": card["currency"]}
 
 
-@_card_operation("GET", "/v1/card-accounts/{id}/balances", {200: f"{_ANSWERS}:CardBalances"}, quota="balances")
-def get_card_balances(call: Call) -> Reply[account_answers.CardBalances]:
+@_card_operation("GET", "/v1/card-accounts/{id}/balances", quota="balances")
+def get_card_balances(call: Call) -> Reply[answers.CardBalances]:
     """The balances of a card account."""
     card = accounts.find_card(call.bank, caller_of(call).resource)
-    body: account_answers.CardBalances = {
-        "cardAccount": _card_reference(card),
-        "balances": balances_shown(call.bank, card, accounts.card_balances(call.bank, card)),
-    }
-    return Reply(200, amounts(body, fixes(call)))
+    balances = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
+    return Reply(200, {"cardAccount": _card_reference(card), "balances": balances})
 
 
-@_card_operation(
-    "GET",
-    "/v1/card-accounts/{id}/transactions",
-    {200: f"{_ANSWERS}:CardTransactions"},
-    query=TRANSACTION_LIST,
-    quota="transactions",
-)
-def get_card_transactions(call: Call) -> Reply[account_answers.CardTransactions]:
+@_card_operation("GET", "/v1/card-accounts/{id}/transactions", query=TRANSACTION_LIST, quota="transactions")
+def get_card_transactions(call: Call) -> Reply[answers.CardTransactions]:
     """The transactions of a card account, page by page.
 
     Newest first; dates and limit apply to pending ones too.
     """
-    fix = fixes(call)
     card = accounts.find_card(call.bank, caller_of(call).resource)
     requested = window(call)
     page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
     links = page_links(call, requested, f"/v1/card-accounts/{call.params['id']}", more=page.more)
-    body: account_answers.CardTransactions = {
-        "cardAccount": _card_reference(card),
-        "cardTransactions": _shelves(page, _card_renderer(fix), links),
-    }
-    return Reply(200, amounts(body, fix))
+    shelves = _shelves(page, _card_renderer(fixes(call)), links)
+    return Reply(200, {"cardAccount": _card_reference(card), "cardTransactions": shelves})
 
 
 @lru_cache(maxsize=RENDERERS)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from emulator.api.gates import approach_of
 from emulator.api.header_matrix import BASKET_GET, BASKET_POST
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
-from emulator.api.operations.payments import PISP, REDIRECT, authorisation_started, payer_of
-from emulator.api.render import message_body
-from emulator.bank.authentication import authorisations
+from emulator.api.operations.payments import PISP, REDIRECT, of_authorisations, payer_of
 from emulator.bank.documents import Basket
 from emulator.bank.payment import baskets, lifecycle
 
@@ -21,9 +19,7 @@ if TYPE_CHECKING:
 _BASKETS = "/v1/signing-baskets"
 _BASKET = f"{_BASKETS}/{{basketId}}"
 
-_ANSWERS = "emulator.api.shapes.answers"
 _operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Signing baskets")
-_authorisation = partial(_operation, manual="sca#authorisations")
 
 
 def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> Links:
@@ -40,7 +36,6 @@ def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> Links:
 @_operation(
     "POST",
     _BASKETS,
-    {201: f"{_ANSWERS}:BasketCreated"},
     notifies=("basket", "basketId"),
     gives=("basketId", "basketId"),
     manual="baskets#creating-a-basket",
@@ -64,11 +59,9 @@ def create_signing_basket(call: Call) -> Reply[answers.BasketCreated]:
         payment_ids=call.body["paymentIds"],
         how=approach_of(call),
     )
-    body: answers.BasketCreated = {"basketId": basket["id"], "transactionStatus": "RCVD"}
-    if call.warnings:
-        body["tppMessages"] = [message_body(message) for message in call.warnings]
-    body["_links"] = _links(call, basket, lacks_signature=True)
-    return Reply(201, body, (call.location(f"{_BASKETS}/{basket['id']}"), SCA_APPROACH))
+    links, location = _links(call, basket, lacks_signature=True), call.location(f"{_BASKETS}/{basket['id']}")
+    body: answers.BasketCreated = {"basketId": basket["id"], "transactionStatus": "RCVD", "_links": links}
+    return Reply(201, body, (location, SCA_APPROACH))
 
 
 def _basket(call: Call) -> Basket:
@@ -82,7 +75,7 @@ def _basket(call: Call) -> Basket:
     )
 
 
-@_operation("GET", _BASKET, {200: f"{_ANSWERS}:BasketDetails"})
+@_operation("GET", _BASKET)
 def get_signing_basket(call: Call) -> Reply[answers.BasketDetails]:
     """Details of a signing basket.
 
@@ -94,7 +87,7 @@ def get_signing_basket(call: Call) -> Reply[answers.BasketDetails]:
     return Reply(200, {"payments": basket["payments"], "transactionStatus": status, "_links": links})
 
 
-@_operation("GET", f"{_BASKET}/status", {200: f"{_ANSWERS}:BasketStatus"})
+@_operation("GET", f"{_BASKET}/status")
 def get_signing_basket_status(call: Call) -> Reply[answers.BasketStatus]:
     """Status of a signing basket.
 
@@ -105,7 +98,7 @@ def get_signing_basket_status(call: Call) -> Reply[answers.BasketStatus]:
     return Reply(200, {"transactionStatus": status, "_links": _links(call, basket, lacks_signature=lacks_signature)})
 
 
-@_operation("DELETE", _BASKET, {204: None})
+@_operation("DELETE", _BASKET)
 def delete_signing_basket(call: Call) -> Reply[None]:
     """Dissolve a signing basket.
 
@@ -115,35 +108,15 @@ def delete_signing_basket(call: Call) -> Reply[None]:
     return Reply(204, None)
 
 
-@_operation(
-    "POST",
-    f"{_BASKET}/authorisations",
-    {201: f"{_ANSWERS}:Authorisation"},
-    notifies=("basket", "basketId"),
-    gives=("authorisationId", "authorisationId"),
-    needs=REDIRECT,
+AUTHORISATIONS = tuple(
+    of_authorisations(
+        "SigningBasketAuthorisation",
+        "a signing basket",
+        f"{_BASKET}/authorisations",
+        row=_operation,
+        notifies=("basket", "basketId"),
+        find=_basket,
+        start=baskets.start_authorisation,
+        further="A further SCA for the payments of the basket that lack a signature.",
+    )
 )
-def start_signing_basket_authorisation(call: Call) -> Reply[answers.Authorisation]:
-    """Start the authorisation of a signing basket.
-
-    A further SCA for the payments of the basket that lack a signature.
-    """
-    basket = _basket(call)
-    path = f"{_BASKETS}/{basket['id']}/authorisations"
-    return authorisation_started(call, path, partial(baskets.start_authorisation, call.bank, basket))
-
-
-@_operation("GET", f"{_BASKET}/authorisations", {200: f"{_ANSWERS}:Authorisations"})
-def get_signing_basket_authorisations(call: Call) -> Reply[answers.Authorisations]:
-    """The authorisations of a signing basket.
-
-    The ids of a basket's authorisations.
-    """
-    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _basket(call)["id"])})
-
-
-@_operation("GET", f"{_BASKET}/authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
-def get_signing_basket_authorisation(call: Call) -> Reply[answers.ScaStatus]:
-    """scaStatus of a basket's authorisation."""
-    basket = _basket(call)
-    return Reply(200, {"scaStatus": authorisations.status(call.bank, basket["id"], call.params["authorisationId"])})

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from emulator.api.shapes import answers
 
 REDIRECT = frozenset({"tpp-redirect-uri"})
-_ANSWERS = "emulator.api.shapes.answers"
 _consent = partial(operation, column=DETAILS, roles=AISP, tag="Consents")
-_created = partial(
-    _consent, answers={201: f"{_ANSWERS}:Consent"}, gives=("consentId", "consentId"), needs=REDIRECT, remembers=True
-)
+_created = partial(_consent, gives=("consentId", "consentId"), needs=REDIRECT, remembers=True)
 _psu = partial(operation, column=DETAILS, tag="PSU")
 _STATES: Mapping[consents.ConsentStatus, answers.ConsentStatus] = {
     "valid": "valid",
@@ -85,7 +82,7 @@ def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | No
     return ("expired" if "timedOut" in opened else "rejected"), None, opened
 
 
-@_consent("GET", "/v1/consents/{consentId}", {200: f"{_ANSWERS}:ConsentDetails"})
+@_consent("GET", "/v1/consents/{consentId}")
 def get_consent(call: Call) -> Reply[answers.ConsentDetails]:
     """A consent: accounts, validity and status."""
     status, consent, opened = _states(call)
@@ -113,13 +110,13 @@ def get_consent(call: Call) -> Reply[answers.ConsentDetails]:
     return Reply(200, body)
 
 
-@_consent("GET", "/v1/consents/{consentId}/status", {200: f"{_ANSWERS}:ConsentState"})
+@_consent("GET", "/v1/consents/{consentId}/status")
 def get_consent_status(call: Call) -> Reply[answers.ConsentState]:
     """Status of a consent."""
     return Reply(200, {"consentStatus": _states(call)[0]})
 
 
-@_consent("DELETE", "/v1/consents/{consentId}", {204: None})
+@_consent("DELETE", "/v1/consents/{consentId}")
 def delete_consent(call: Call) -> Reply[None]:
     """Delete a consent.
 
@@ -133,7 +130,7 @@ def delete_consent(call: Call) -> Reply[None]:
     return Reply(204, None)
 
 
-@_psu("GET", "/v1/user", {200: f"{_ANSWERS}:User"}, access=Access.PSU)
+@_psu("GET", "/v1/user", access=Access.PSU)
 def get_user(call: Call) -> Reply[answers.User]:
     """The PSU: the SCA flow for TPPs that only initiate payments.
 
@@ -142,7 +139,7 @@ def get_user(call: Call) -> Reply[answers.User]:
     return _user(call)
 
 
-@_psu("GET", "/v1/users", {200: f"{_ANSWERS}:User"}, access=Access.PSU)
+@_psu("GET", "/v1/users", access=Access.PSU)
 def get_users(call: Call) -> Reply[answers.User]:
     """The PSU: the same as GET /v1/user."""
     return _user(call)
@@ -163,7 +160,7 @@ def _user(call: Call) -> Reply[answers.User]:
     return Reply(200, body)
 
 
-@_psu("GET", "/v1/agreements", {200: f"{_ANSWERS}:Agreements"}, access=Access.SESSION)
+@_psu("GET", "/v1/agreements", access=Access.SESSION)
 def get_agreements(call: Call) -> Reply[answers.Agreements]:
     """The PSU's corporate agreements.
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from emulator.api.shapes import sandbox
 
 _PATH = "/v1/tpps/{tppId}/contact-information"
-_SHAPES = "emulator.api.shapes.sandbox"
-_operation = partial(operation, answers={200: f"{_SHAPES}:StoredContact"}, column="sandbox", tag="Contact information")
+_operation = partial(operation, column="sandbox", tag="Contact information")
 
 
 def _own_id(call: Call) -> str:
@@ -36,7 +35,7 @@ def get_contact_information(call: Call) -> Reply[sandbox.StoredContact]:
     return Reply(200, {"email": contact["email"]})
 
 
-@_operation("PUT", _PATH, body=f"{_SHAPES}:ContactInformation")
+@_operation("PUT", _PATH, body="emulator.api.shapes.sandbox:ContactInformation")
 def put_contact_information(call: Call) -> Reply[sandbox.StoredContact]:
     """Register the TPP's contact address.
 

@@ -7,24 +7,25 @@ does not have is listed in berlin-group.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.gates import approach_of
 from emulator.api.header_matrix import BASKET_GET, INSTANT_POST, TRANSFER_POST
-from emulator.api.operation import SCA_APPROACH, Access, Call, Params, Reply, operation
+from emulator.api.operation import SCA_APPROACH, Access, Call, Handler, Operation, Params, Reply, operation
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
-from emulator.api.render import amounts, content_language, fixes, message_body
+from emulator.api.render import content_language
 from emulator.bank import products
 from emulator.bank.accounts import accounts
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.customers import people
-from emulator.bank.documents import Payment
+from emulator.bank.documents import Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT
+from emulator.bank.notifications import Resource
 from emulator.bank.payment import flows, initiation, payee, payments, progression
 from emulator.bank.payment.payment_views import psu_message
 from emulator.bank.scheme.transitions import UNSIGNED
@@ -37,27 +38,17 @@ PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
 
 _PRODUCTS = products.table()
-_ANSWERS = "emulator.api.shapes.answers"
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
 _operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments")
-_authorisation = partial(_operation, manual="sca#authorisations")
-_started = partial(
-    _authorisation,
-    answers={201: f"{_ANSWERS}:Authorisation"},
-    notifies=("payment", "paymentId"),
-    gives=("authorisationId", "authorisationId"),
-    needs=REDIRECT,
-)
 
 
 def _product(params: Params) -> products.Product:
     return _PRODUCTS[params["payment-service"], params["payment-product"]]
 
 
-def address(call: Call) -> str:
-    """The path of the payment product, under which its payments are."""
-    return f"/v1/{call.params['payment-service']}/{call.params['payment-product']}"
+def _path(payment: Payment) -> str:
+    return f"/v1/{payment['service']}/{payment['product']}/{payment['id']}"
 
 
 def _links(call: Call, payment: Payment, path: str) -> Links:
@@ -90,7 +81,6 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
 @_operation(
     "POST",
     _PRODUCT,
-    {201: f"{_ANSWERS}:PaymentCreated"},
     notifies=("payment", "paymentId"),
     gives=("paymentId", "paymentId"),
     manual="payments#creating-a-payment",
@@ -111,18 +101,17 @@ def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
     how, script = approach_of(call), call.script
     order = initiation.PaymentOrder(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)
     payment = initiation.initiate(call.bank, product, order)
-    path = f"/v1/{product.service}/{product.name}/{payment['id']}"
+    path = _path(payment)
     body: answers.PaymentCreated = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fee" in payment:
         fees: ShownAmount = {"amount": payment["fee"], "currency": payment["currency"]}
-        body["transactionFees"] = amounts(fees, fixes(call))
+        body["transactionFees"] = fees
         body["transactionFeeIndicator"] = True
     warnings = [*call.warnings, *initiation.warnings(call.bank, call.body)]
     if "payeeVerification" in payment:
         body["payeeVerification"] = payment["payeeVerification"]
         warnings += payee.warnings(payment["payeeVerification"])
-    if warnings:
-        body["tppMessages"] = [message_body(message) for message in warnings]
+    call.warnings = warnings
     body["_links"] = _links(call, payment, path)
     return Reply(201, body, (call.location(path), SCA_APPROACH))
 
@@ -150,7 +139,7 @@ def _readable(call: Call) -> Payment:
     return payment
 
 
-@_operation("GET", _PAYMENT, {200: f"{_ANSWERS}:PaymentDetails"})
+@_operation("GET", _PAYMENT)
 def get_payment(call: Call) -> Reply[answers.PaymentDetails]:
     """Details of a payment.
 
@@ -158,8 +147,8 @@ def get_payment(call: Call) -> Reply[answers.PaymentDetails]:
     """
     payment = _readable(call)
     body = details_shown(call.bank, payment, content_language(call.headers))
-    body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
-    return Reply(200, amounts(body, fixes(call)))
+    body["_links"] = _links(call, payment, _path(payment))
+    return Reply(200, body)
 
 
 def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentDetails:
@@ -190,27 +179,25 @@ def details_shown(bank: Bank, payment: Payment, language: str = "en") -> answers
     return shown
 
 
-@_operation("GET", f"{_PAYMENT}/status", {200: f"{_ANSWERS}:PaymentStatus"})
+@_operation("GET", f"{_PAYMENT}/status")
 def get_payment_status(call: Call) -> Reply[answers.PaymentStatus]:
     """Status of a payment.
 
     The status; with `progression: {polls: N}` the read counts towards the next step.
     """
     payment = _readable(call)
-    body: answers.PaymentStatus = {
-        **state_shown(call.bank, payment, content_language(call.headers)),
-        "_links": _links(call, payment, f"{address(call)}/{payment['id']}"),
-    }
+    body = state_shown(call.bank, payment, content_language(call.headers))
+    body["_links"] = _links(call, payment, _path(payment))
     progression.read(call.bank, payment)
     return Reply(200, body)
 
 
-def state_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentState:
-    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`; fundsAvailable after authorisation only.
+def state_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.PaymentStatus:
+    """The members of the status without links; fundsAvailable after authorisation only.
 
     `language`: of psuMessage, `en` or `nb`.
     """
-    shown: answers.PaymentState = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
+    shown = cast("answers.PaymentStatus", {"paymentId": payment["id"], "transactionStatus": payment["status"]})
     if "fundsAvailable" in payment:
         shown["fundsAvailable"] = settlement.funds_available(bank, payment)
     message = psu_message(payment, language)
@@ -219,14 +206,14 @@ def state_shown(bank: Bank, payment: Payment, language: str = "en") -> answers.P
     return shown
 
 
-@_operation("DELETE", _PAYMENT, {202: f"{_ANSWERS}:CancellationStarted", 204: None})
+@_operation("DELETE", _PAYMENT, statuses=(202, 204))
 def delete_payment(call: Call) -> Reply[answers.CancellationStarted | None]:
     """Cancel a payment.
 
     204 for a payment that is not authorised; 202 if the customer must approve the cancellation; else 409.
     """
     payment = _payment(call)
-    path = f"{address(call)}/{payment['id']}"
+    path = _path(payment)
     if payments.cancel(call.bank, payment):
         return Reply(204, None)
     links = {
@@ -237,62 +224,62 @@ def delete_payment(call: Call) -> Reply[answers.CancellationStarted | None]:
     return Reply(202, {"paymentId": payment["id"], "transactionStatus": payment["status"], "_links": links})
 
 
-def authorisation_started(call: Call, path: str, start: Callable[..., tuple[str, str]]) -> Reply[answers.Authorisation]:
-    """Start an authorisation below `path` by `start`, which gives its id and the token of its SCA."""
-    signer = call.caller.national_id if call.caller else None
-    authorisation_id, token = start(approach_of(call), national_id=signer)
-    links = {"scaRedirect": call.sca_link(token), "scaStatus": call.link(f"{path}/{authorisation_id}")}
-    return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}, (SCA_APPROACH,))
+def of_authorisations(
+    name: str,
+    words: str,
+    path: str,
+    *,
+    row: Callable[..., Callable[[Handler], Operation]],
+    notifies: tuple[Resource, str],
+    find: Callable[[Call], Payment | Basket],
+    start: Callable[..., tuple[str, str]],
+    further: str,
+    cancels: bool = False,
+) -> Iterator[Operation]:
+    """Operations that start, list and read the authorisations of a resource, which is called `words`.
 
-
-@_started("POST", f"{_PAYMENT}/authorisations")
-def start_authorisation(call: Call) -> Reply[answers.Authorisation]:
-    """Start the authorisation of a payment.
-
-    A further SCA for a payment that lacks a signature.
+    `name` ends the operationIds; `find` gives the resource of a call; `further` describes what is started, and `start`
+    gives the id of the authorisation and the token of its SCA.
     """
-    payment = _payment(call)
-    path = f"{address(call)}/{payment['id']}/authorisations"
-    return authorisation_started(call, path, partial(payments.start_authorisation, call.bank, payment))
+
+    def started(call: Call) -> Reply[answers.Authorisation]:
+        signer = call.caller.national_id if call.caller else None
+        authorisation_id, token = start(call.bank, find(call), approach_of(call), national_id=signer)
+        links = {"scaRedirect": call.sca_link(token), "scaStatus": call.link(f"{call.path}/{authorisation_id}")}
+        body: answers.Authorisation = {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}
+        return Reply(201, body, (SCA_APPROACH,))
+
+    def every(call: Call) -> Reply[answers.Authorisations]:
+        return Reply(200, {"authorisationIds": authorisations.listing(call.bank, find(call)["id"], cancels=cancels)})
+
+    def one(call: Call) -> Reply[answers.ScaStatus]:
+        identity = call.params["authorisationId"]
+        return Reply(200, {"scaStatus": authorisations.status(call.bank, find(call)["id"], identity, cancels=cancels)})
+
+    row = partial(row, manual="sca#authorisations")
+    text, gives = f"Start the authorisation of {words}.\n\n{further}", ("authorisationId", "authorisationId")
+    yield row("POST", path, name=f"start{name}", text=text, notifies=notifies, gives=gives, needs=REDIRECT)(started)
+    text = f"The authorisations of {words}.\n\nThe ids of those that the TPP has started."
+    yield row("GET", path, name=f"get{name}s", text=text)(every)
+    text = f"scaStatus of an authorisation of {words}."
+    yield row("GET", f"{path}/{{authorisationId}}", name=f"get{name}", text=text)(one)
 
 
-@_authorisation("GET", f"{_PAYMENT}/authorisations", {200: f"{_ANSWERS}:Authorisations"})
-def get_authorisations(call: Call) -> Reply[answers.Authorisations]:
-    """The authorisations of a payment.
-
-    The ids of the authorisations that the TPP has started.
-    """
-    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"])})
-
-
-@_authorisation("GET", f"{_PAYMENT}/authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
-def get_authorisation(call: Call) -> Reply[answers.ScaStatus]:
-    """scaStatus of an authorisation."""
-    payment = _payment(call)
-    status = authorisations.status(call.bank, payment["id"], call.params["authorisationId"])
-    return Reply(200, {"scaStatus": status})
-
-
-@_started("POST", f"{_PAYMENT}/cancellation-authorisations")
-def start_cancellation_authorisation(call: Call) -> Reply[answers.Authorisation]:
-    """Start the authorisation of a payment's cancellation.
-
-    The SCA with which the customer cancels an authorised payment.
-    """
-    payment = _payment(call)
-    path = f"{address(call)}/{payment['id']}/cancellation-authorisations"
-    return authorisation_started(call, path, partial(payments.start_cancellation, call.bank, payment))
-
-
-@_authorisation("GET", f"{_PAYMENT}/cancellation-authorisations", {200: f"{_ANSWERS}:Authorisations"})
-def get_cancellation_authorisations(call: Call) -> Reply[answers.Authorisations]:
-    """The authorisations of a payment's cancellation."""
-    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"], cancels=True)})
-
-
-@_authorisation("GET", f"{_PAYMENT}/cancellation-authorisations/{{authorisationId}}", {200: f"{_ANSWERS}:ScaStatus"})
-def get_cancellation_authorisation(call: Call) -> Reply[answers.ScaStatus]:
-    """scaStatus of the authorisation of a cancellation."""
-    payment = _payment(call)
-    status = authorisations.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)
-    return Reply(200, {"scaStatus": status})
+_of_payment = partial(of_authorisations, row=_operation, notifies=("payment", "paymentId"), find=_payment)
+AUTHORISATIONS = (
+    *_of_payment(
+        "Authorisation",
+        "a payment",
+        f"{_PAYMENT}/authorisations",
+        start=payments.start_authorisation,
+        further="A further SCA for a payment that lacks a signature.",
+    ),
+    *_of_payment(
+        "CancellationAuthorisation",
+        "a payment's cancellation",
+        f"{_PAYMENT}/cancellation-authorisations",
+        start=payments.start_cancellation,
+        further="The SCA with which the customer cancels an authorised payment.",
+        cancels=True,
+    ),
+)

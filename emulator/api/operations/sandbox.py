@@ -7,12 +7,12 @@ the answers together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from emulator.api.operation import Call, Handler, Operation, Reply, operation
+from emulator.api.operation import Call, Operation, Reply, operation
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST, sandbox_window
 from emulator.api.query import QueryParameter
 from emulator.bank import fixtures
@@ -55,20 +55,6 @@ _operation = partial(operation, column="sandbox", tag="Sandbox")
 # Operations
 
 
-def _row(
-    name: str, method: str, path: str, text: str, handler: Handler, answers: Mapping[int, str | None], **members: Any
-) -> Operation:
-    """An operation whose `text` is its summary, and after an empty line its description."""
-    summary, _, more = text.partition("\n\n")
-    described = more or summary
-    return Operation(name, method, path, summary, described, handler, "sandbox", answers, tag="Sandbox", **members)
-
-
-def _shape(shown: Callable[..., Any]) -> str:
-    """The shape that a function is annotated with: the type checker compares what it builds with that."""
-    return f"{_SHAPES}:{shown.__annotations__['return'].removeprefix('sandbox.')}"
-
-
 @dataclass(frozen=True, slots=True)
 class _SandboxKind:
     """Documents that operations create, list, read, replace and delete.
@@ -95,7 +81,7 @@ class _SandboxKind:
 
 
 def _of_kind(of: _SandboxKind) -> Iterator[Operation]:
-    name, noun, shape = f"Sandbox{of.name}", of.words.partition(" ")[2], _shape(of.shown)
+    name, noun, shape = f"Sandbox{of.name}", of.words.partition(" ")[2], of.shown.__annotations__["return"]
     one, body = f"{of.path}/{{{of.parameter}}}", f"{_SHAPES}:Posted{of.name}"
 
     def create(call: Call) -> Reply[Any]:
@@ -111,17 +97,19 @@ def _of_kind(of: _SandboxKind) -> Iterator[Operation]:
         steps = of.delete(call.bank, call.params[of.parameter])
         return Reply(204, None) if steps is None else Reply.after(steps)
 
+    of_one, of_all = partial(_operation, returns=shape), partial(_operation, returns=f"{shape}List")
+    gives, removed = (of.parameter, of.member), f"Remove {of.words}{of.removed}."
     text = f"Create {of.words}.{of.returned}"
-    yield _row(f"create{name}", "POST", of.path, text, create, {201: shape}, body=body, gives=(of.parameter, of.member))
-    yield _row(f"list{name}s", "GET", of.path, f"All {noun}s.", every, {200: f"{shape}List"}, query=of.query)
-    yield _row(f"get{name}", "GET", one, f"One {noun}.", read, {200: shape}, query=of.query)
+    yield of_one("POST", of.path, name=f"create{name}", text=text, body=body, gives=gives)(create)
+    yield of_all("GET", of.path, name=f"list{name}s", text=f"All {noun}s.", query=of.query)(every)
+    yield of_one("GET", one, name=f"get{name}", text=f"One {noun}.", query=of.query)(read)
     if (replace := of.replace) is not None:
 
         def update(call: Call) -> Reply[Any]:
             return Reply(200, of.shown(call, replace(call.bank, call.params[of.parameter], call.body)))
 
-        yield _row(f"update{name}", "PUT", one, f"Replace {of.words}.", update, {200: shape}, body=body)
-    yield _row(f"delete{name}", "DELETE", one, f"Remove {of.words}{of.removed}.", delete, {204: None})
+        yield of_one("PUT", one, name=f"update{name}", text=f"Replace {of.words}.", body=body)(update)
+    yield _operation("DELETE", one, name=f"delete{name}", text=removed)(delete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +134,7 @@ class _SandboxHistory:
 def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
     name, parameter = f"Sandbox{own.of.name}Transaction", own.of.parameter
     noun = "card transaction" if own.prefix else "transaction"
-    path, shape = f"{own.of.path}/{{{parameter}}}/transactions", _shape(own.shown)
+    path, shape = f"{own.of.path}/{{{parameter}}}/transactions", own.shown.__annotations__["return"]
 
     def links(call: Call, entry: Any) -> sandbox.OwnLink:
         return {"self": call.link(f"{own.of.path}/{call.params[parameter]}/transactions/{entry['id']}")}
@@ -174,15 +162,16 @@ def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
     def delete(call: Call) -> Reply[None]:
         return Reply.after(sandbox_accounts.deleting_transactions(call.bank, own.of.kind, call.params[parameter]))
 
-    returned = "From an array or one object; returns the posted members, each with `id` and `_links`."
+    created = "From an array or one object; returns the posted members, each with `id` and `_links`."
+    created = f"Create past {noun}s.\n\n{created}"
     listed = f"The transactions of {own.of.words}{own.including}.\n\nNewest first."
-    query, body = SANDBOX_TRANSACTION_LIST, f"{_SHAPES}:Posted{own.prefix}Transactions"
-    yield _row(
-        f"create{name}s", "POST", path, f"Create past {noun}s.\n\n{returned}", create, {201: f"{shape}s"}, body=body
-    )
-    yield _row(f"list{name}s", "GET", path, listed, every, {200: f"{shape}List"}, query=query, manual=own.manual)
-    yield _row(f"get{name}", "GET", f"{path}/{{transactionId}}", f"One {noun}.", read, {200: shape})
-    yield _row(f"delete{name}s", "DELETE", path, f"Remove the transactions of {own.of.words}.", delete, {204: None})
+    removed = f"Remove the transactions of {own.of.words}."
+    one, body = f"{path}/{{transactionId}}", f"{_SHAPES}:Posted{own.prefix}Transactions"
+    several = partial(_operation, returns=f"{shape}List", query=SANDBOX_TRANSACTION_LIST, manual=own.manual)
+    yield _operation("POST", path, name=f"create{name}s", text=created, returns=f"{shape}s", body=body)(create)
+    yield several("GET", path, name=f"list{name}s", text=listed)(every)
+    yield _operation("GET", one, name=f"get{name}", text=f"One {noun}.", returns=shape)(read)
+    yield _operation("DELETE", path, name=f"delete{name}s", text=removed)(delete)
 
 
 # Answers
@@ -191,12 +180,7 @@ def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
 def _account(call: Call, account: Account) -> sandbox.SandboxAccount:
     """The account in answers: the posted members, with the current balance."""
     posted = account.get("posted", {})
-    more: sandbox.SandboxAccountExtras = {}
-    if "status" in posted or account["status"] != accounts.ENABLED:
-        more["status"] = account["status"]
-    if account.get("owners"):
-        more["owners"] = [number_of(call.bank, owner) for owner in account["owners"]]
-    return {
+    shown: sandbox.SandboxAccount = {
         "customerNumber": number_of(call.bank, account["customerId"]),
         "accountName": account["name"],
         "bban": account["bban"],
@@ -206,10 +190,14 @@ def _account(call: Call, account: Account) -> sandbox.SandboxAccount:
         "cashAccountType": posted.get("cashAccountType", account["cashAccountType"]),
         "creditLine": sandbox_accounts.credit_line(account),
         "balances": _balances(posted.get("balances"), account["booked"], account["currency"]),
-        **more,
         "id": account["id"],
         "_links": _links(call, f"{_ACCOUNTS}/{account['id']}"),
     }
+    if "status" in posted or account["status"] != accounts.ENABLED:
+        shown["status"] = account["status"]
+    if account.get("owners"):
+        shown["owners"] = [number_of(call.bank, owner) for owner in account["owners"]]
+    return shown
 
 
 def _balances(
@@ -311,37 +299,36 @@ def _customer(call: Call, customer: Customer) -> sandbox.SandboxCustomer:
 def _agreement(call: Call, agreement: Agreement) -> sandbox.SandboxAgreement:
     """The agreement in answers; `owner` is a customerNumber."""
     path = f"{_AGREEMENTS}/{agreement['id']}"
-    shown: sandbox.AgreementMembers = {
+    engagements = sandbox_agreements.engagements(call.bank, agreement)
+    shown: sandbox.SandboxAgreement = {
         "agreementId": agreement["id"],
         "owner": number_of(call.bank, agreement["owner"]),
         "name": agreement["name"],
-    }
-    if agreement["signatures"] > 1:
-        shown["signatures"] = agreement["signatures"]
-    engagements = sandbox_agreements.engagements(call.bank, agreement)
-    return {
-        **shown,
         "engagements": [_engagement(call, agreement["id"], engagement) for engagement in engagements],
         "_links": {
             "self": call.link(path, "GET", "DELETE"),
             "engagements": call.link(f"{path}/engagements", "GET", "POST"),
         },
     }
+    if agreement["signatures"] > 1:
+        shown["signatures"] = agreement["signatures"]
+    return shown
 
 
 def _engagement(call: Call, agreement_id: str, engagement: Engagement) -> sandbox.SandboxEngagement:
     path = f"{_AGREEMENTS}/{agreement_id}/engagements/{engagement['id']}"
-    shown: sandbox.EngagementMembers = {
+    own = call.link(path) if engagement.get("joined") else call.link(path, "GET", "DELETE")
+    shown: sandbox.SandboxEngagement = {
         "engagementId": engagement["id"],
         "customer": number_of(call.bank, engagement["customer"]),
         "account": {"iban": engagement["iban"]},
         "roles": engagement["roles"],
+        "_links": {"self": own},
     }
     for name in sandbox_agreements.LIMITS:
         if name in engagement:
             shown[name] = engagement[name]
-    own = call.link(path) if engagement.get("joined") else call.link(path, "GET", "DELETE")
-    return {**shown, "_links": {"self": own}}
+    return shown
 
 
 _ACCOUNT = _SandboxKind(
@@ -426,7 +413,7 @@ _CARD_TRANSACTIONS = _SandboxHistory(
 OF_ACCOUNTS = (*_of_kind(_ACCOUNT), *_of_history(_TRANSACTIONS), *_of_kind(_CARD), *_of_history(_CARD_TRANSACTIONS))
 
 
-@_operation("POST", "/v1/sandbox/initialize", {200: f"{_SHAPES}:SandboxCustomers"})
+@_operation("POST", "/v1/sandbox/initialize", statuses=(200,))
 def initialize_sandbox(call: Call) -> Reply[sandbox.SandboxCustomers]:
     """Restore the known state.
 
@@ -440,20 +427,14 @@ def initialize_sandbox(call: Call) -> Reply[sandbox.SandboxCustomers]:
 OF_CUSTOMERS = (*_of_kind(_CUSTOMER), *_of_kind(_AGREEMENT))
 
 
-@_operation(
-    "POST",
-    _ENGAGEMENTS,
-    {201: f"{_SHAPES}:SandboxEngagement"},
-    gives=("engagementId", "engagementId"),
-    body=f"{_SHAPES}:PostedEngagement",
-)
+@_operation("POST", _ENGAGEMENTS, gives=("engagementId", "engagementId"), body=f"{_SHAPES}:PostedEngagement")
 def create_sandbox_engagement(call: Call) -> Reply[sandbox.SandboxEngagement]:
     """Add an engagement to an agreement."""
     engagement = sandbox_agreements.add_engagement(call.bank, call.params["agreementId"], call.body)
     return Reply(201, _engagement(call, call.params["agreementId"], engagement))
 
 
-@_operation("GET", _ENGAGEMENTS, {200: f"{_SHAPES}:SandboxEngagementList"})
+@_operation("GET", _ENGAGEMENTS)
 def list_sandbox_engagements(call: Call) -> Reply[sandbox.SandboxEngagementList]:
     """The engagements of an agreement."""
     agreement = sandbox_agreements.find_agreement(call.bank, call.params["agreementId"])
@@ -461,14 +442,14 @@ def list_sandbox_engagements(call: Call) -> Reply[sandbox.SandboxEngagementList]
     return Reply(200, [_engagement(call, agreement["id"], engagement) for engagement in listed])
 
 
-@_operation("GET", f"{_ENGAGEMENTS}/{{engagementId}}", {200: f"{_SHAPES}:SandboxEngagement"})
+@_operation("GET", f"{_ENGAGEMENTS}/{{engagementId}}")
 def get_sandbox_engagement(call: Call) -> Reply[sandbox.SandboxEngagement]:
     """One engagement."""
     engagement = sandbox_agreements.find_engagement(call.bank, call.params["agreementId"], call.params["engagementId"])
     return Reply(200, _engagement(call, call.params["agreementId"], engagement))
 
 
-@_operation("DELETE", f"{_ENGAGEMENTS}/{{engagementId}}", {204: None})
+@_operation("DELETE", f"{_ENGAGEMENTS}/{{engagementId}}")
 def delete_sandbox_engagement(call: Call) -> Reply[None]:
     """Remove an engagement."""
     sandbox_agreements.delete_engagement(call.bank, call.params["agreementId"], call.params["engagementId"])

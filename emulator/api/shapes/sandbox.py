@@ -15,14 +15,12 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter
 
-from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
-from emulator.api.shapes.answers import TppMessage
+from emulator.api.shapes.answers import AcceptorAddress, BankTransactionCode, CardTransaction, TppMessage
 from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
     AccountRef,
     Closed,
-    Country,
     Currency,
     Filled,
     Filled70,
@@ -203,16 +201,6 @@ class PostedCardAccount(Closed):
     status: NotRequired[Text35]
 
 
-class PostedAcceptorAddress(Closed):
-    """Where a card was used."""
-
-    street: NotRequired[Text70]
-    buildingNumber: NotRequired[Text70]
-    postalCode: NotRequired[Text70]
-    city: NotRequired[Text70]
-    country: NotRequired[Country]
-
-
 class PostedCardTransaction(Closed):
     """A booked transaction of a card account."""
 
@@ -226,7 +214,7 @@ class PostedCardTransaction(Closed):
     markupFee: NotRequired[LooseMoney]
     markupFeePercentage: NotRequired[LooseAmount]
     cardAcceptorId: NotRequired[Text70]
-    cardAcceptorAddress: NotRequired[PostedAcceptorAddress]
+    cardAcceptorAddress: NotRequired[AcceptorAddress]
     maskedPan: NotRequired[Text35]
     transactionDetails: NotRequired[Annotated[str, Field(max_length=1000)]]
     invoiced: NotRequired[LooseFlag]
@@ -279,16 +267,11 @@ class Warned(Closed):
     tppMessages: NotRequired[list[TppMessage]]
 
 
-class SandboxAccountExtras(Warned):
-    """Members of an account that most accounts do not have."""
+class SandboxAccount(Warned):
+    """An account as posted, with its current balance; `status` where it was posted or is not enabled."""
 
     status: NotRequired[str]
     owners: NotRequired[list[str]]
-
-
-class SandboxAccount(SandboxAccountExtras):
-    """An account as posted, with its current balance; `status` where it was posted or is not enabled."""
-
     customerNumber: str
     accountName: str
     bban: str
@@ -305,8 +288,8 @@ class SandboxAccount(SandboxAccountExtras):
 SandboxAccountList = list[SandboxAccount]
 
 
-class EngagementMembers(Warned):
-    """The members of an engagement without its links."""
+class SandboxEngagement(Warned):
+    """The rights that an agreement gives on an account."""
 
     engagementId: str
     customer: str
@@ -314,29 +297,19 @@ class EngagementMembers(Warned):
     roles: list[Role]
     registerLimit: NotRequired[LooseAmount]
     approvalLimit: NotRequired[LooseAmount]
-
-
-class SandboxEngagement(EngagementMembers):
-    """The rights that an agreement gives on an account."""
-
     _links: Links
 
 
 SandboxEngagementList = list[SandboxEngagement]
 
 
-class AgreementMembers(Warned):
-    """The members of an agreement without its engagements and links."""
+class SandboxAgreement(Warned):
+    """An agreement; without `signatures` a payment needs one."""
 
     agreementId: str
     owner: str
     name: str
     signatures: NotRequired[int]
-
-
-class SandboxAgreement(AgreementMembers):
-    """An agreement; without `signatures` a payment needs one."""
-
     engagements: list[SandboxEngagement]
     _links: Links
 

@@ -120,13 +120,11 @@ def check(
     it that a proxy removes from `target`.
     """
     terms = Terms(digest_required, policy, instant, trusted_ca)
-    if present is None:
-        inspection = collect(method, target, headers, body)
-    else:
-        verified = None if clients is None else clients.verified(method, target, body, present, terms)
-        if verified is not None:
-            return verified
-        inspection = Inspection(method, target, headers, body, present, frozenset())
+    if clients is not None and present is not None:
+        known = clients.verified(method, target, body, present, terms)
+        if known is not None:
+            return known
+    inspection = collect(method, target, headers, body, present)
     inspection.outside = urlsplit(base).path
     verified = verdict(inspection, terms)
     if clients is not None:
@@ -134,17 +132,31 @@ def check(
     return verified
 
 
-def collect(method: str, target: str, headers: Collection[tuple[str, str]], body: bytes | None) -> Inspection:
-    """The inspection of a request, before any rule; `body` is None if it is not known."""
-    present: dict[str, str] = {}
+def collect(
+    method: str,
+    target: str,
+    headers: Collection[tuple[str, str]],
+    body: bytes | None,
+    present: dict[str, str] | None = None,
+) -> Inspection:
+    """The inspection of a request, before any rule; `body` is None if it is not known, `present` as in `check`."""
     repeated: set[str] = set()
-    for name, value in headers:
-        lower = name.lower()
-        if lower in present:
-            repeated.add(lower)
-        else:
-            present[lower] = value.strip(" \t")
-    return Inspection(method, target, headers, body, present, frozenset(repeated))
+    if not "".join(map("".join, headers)).isascii():
+        headers, present = [(_encodable(name), _encodable(value)) for name, value in headers], None
+    if present is None:
+        present = {}
+        for name, value in headers:
+            lower = name.lower()
+            if lower in present:
+                repeated.add(lower)
+            else:
+                present[lower] = value.strip(" \t")
+    return Inspection(_encodable(method), _encodable(target), headers, body, present, frozenset(repeated))
+
+
+def _encodable(text: str) -> str:
+    """`text` without lone surrogates, which HTTP cannot carry but a capture or a caller may have."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def inspect(inspection: Inspection, terms: Terms) -> bool:
@@ -223,7 +235,7 @@ class VerifiedClients:
         beginning, mark, end = inspection.present["signature"].rpartition(_LAST_PARAMETER)
         # The header must end with the signature, so that only the signature differs in the next request.
         ends_with_signature = inspection.header is not None and end == f'{inspection.header.signature}"'
-        if not mark or not ends_with_signature or inspection.notes or certificate.key is None:
+        if not mark or not ends_with_signature or inspection.repeated or inspection.notes or certificate.key is None:
             return
         if len(self._clients) >= _REMEMBERED:
             self._clients.clear()

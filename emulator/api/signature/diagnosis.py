@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.signature.mistakes import Mistake, Recipe, guesses
-from emulator.api.signature.rules import Inspection, encodable
+from emulator.api.signature.rules import Inspection
 from emulator.httpsig.keyid import key_id_for
 
 Hash = Callable[[bytes], Any]
@@ -71,8 +71,7 @@ def find_cause(inspection: Inspection) -> Cause | None:
     certificate, signature = inspection.certificate, inspection.signature
     if certificate is None or certificate.key is None or inspection.signing_string is None or signature is None:
         return None
-    inspection = _encodable(inspection)
-    text, key = inspection.signing_string or "", certificate.key
+    text, key = inspection.signing_string, certificate.key
     signed = recover(key, signature)
     if isinstance(signed, SignedHash):
         return _of_hash(inspection, signed, text)
@@ -126,19 +125,6 @@ def is_pss_over(key: RSAPublicKey, signature: bytes, text: bytes) -> bool:
             key.verify(signature, text, PSS(MGF1(algorithm), PSS.AUTO), algorithm)
             return True
     return False
-
-
-def _encodable(inspection: Inspection) -> Inspection:
-    """A copy without lone surrogates, which HTTP cannot carry but a caller may pass."""
-    return replace(
-        inspection,
-        method=encodable(inspection.method),
-        target=encodable(inspection.target),
-        headers=[(encodable(name), encodable(value)) for name, value in inspection.headers],
-        present={encodable(name): encodable(value) for name, value in inspection.present.items()},
-        names=tuple(encodable(name) for name in inspection.names),
-        signing_string=encodable(inspection.signing_string or ""),
-    )
 
 
 def _of_hash(inspection: Inspection, signed: SignedHash, text: str) -> Cause:
@@ -220,7 +206,7 @@ def _of_cause(inspection: Inspection, cause: Cause) -> dict[str, Any]:
         shown["likelySent"] = cause.likely
         shown["firstDifference"] = first_difference(text, cause.likely)
     if cause.signed is not None:
-        own = cause.signed.function(encodable(text).encode()).hexdigest()
+        own = cause.signed.function(text.encode()).hexdigest()
         shown["hash"] = {"algorithm": cause.signed.name, "signed": cause.signed.value.hex(), "signingString": own}
     return shown
 

@@ -20,22 +20,14 @@ from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
 
-class Explanation(NamedTuple):
-    """`valid`, the diagnosis as a JSON object (as in the request log), and the diagnosis as lines of text."""
-
-    valid: bool
-    data: dict[str, Any]
-    text: str
-
-
 def explain(
     captured: str,
     *,
     now: datetime,
     body: bytes | None = None,
     policy: SignaturePolicy | None = None,
-) -> Explanation:
-    """Explain the request in `captured` (see `read_capture`); raise CaptureUnreadable.
+) -> dict[str, Any]:
+    """The verdict on the request in `captured` (see `read_capture`), as in the request log; raise CaptureUnreadable.
 
     `body` replaces the body of a capture that does not contain it. Dates are checked at the time of the request's own
     Date header, or at `now` (aware) if it cannot be parsed; `now` also determines the age of the request. The verdict
@@ -44,7 +36,7 @@ def explain(
     """
     logged = _verdict_in(captured) if body is None and policy is None else None
     if logged is not None:
-        return explain_verdict(logged)
+        return logged
     seen = read_capture(captured)
     if body is not None:
         seen = seen._replace(body=body)
@@ -55,7 +47,7 @@ def explain(
         data = verdict(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None)).diagnosis()
     except SignatureRefused as refused:
         data = refused.diagnosis()
-    return _explanation(data | _around(seen, inspection, sent_at, now, rules))
+    return data | _around(seen, inspection, sent_at, now, rules)
 
 
 def _around(
@@ -76,10 +68,10 @@ def _around(
     return {**({"remarks": remarks} if remarks else {}), "assumed": assumed}
 
 
-def explain_verdict(verdict: dict[str, Any]) -> Explanation:
-    """The explanation for a bank's own verdict, the member `signature` of a log entry; raise CaptureUnreadable."""
+def as_text(verdict: dict[str, Any]) -> str:
+    """A verdict, which may be the member `signature` of a log entry, as lines of text; raise CaptureUnreadable."""
     try:
-        return _explanation(verdict)
+        return "\n".join(_lines(verdict)) + "\n"
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CaptureUnreadable("its member signature does not have the form that a bank writes") from None
 
@@ -92,10 +84,6 @@ def _verdict_in(captured: str) -> dict[str, Any] | None:
         return None
     verdict = entry.get("signature") if isinstance(entry, dict) else None
     return verdict if isinstance(verdict, dict) and isinstance(verdict.get("valid"), bool) else None
-
-
-def _explanation(data: dict[str, Any]) -> Explanation:
-    return Explanation(data["valid"], data, "\n".join(_lines(data)) + "\n")
 
 
 def _sent_at(inspection: Inspection) -> datetime | None:
@@ -165,8 +153,6 @@ def _visible(line: str | None) -> str:
 _EMPTY_LINE = re.compile(r"\r\n\r\n|\n\n")
 _ANSWER = re.compile(rb"(?:\A|\r?\n)\s*HTTP/[0-9.]+ [0-9]{3}")
 _LENGTH = re.compile(r"[0-9]{1,9}")
-# Begins with the line end of the chunk before.
-_CHUNK_SIZE = re.compile(rb"(?:\r?\n)?([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _ESCAPED = re.compile("[\udc80-\udcff]")  # a byte that surrogateescape has decoded
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
@@ -225,29 +211,17 @@ def _from_http(text: str) -> Capture:
 
 
 def _sent_body(shown: bytes, headers: Iterable[tuple[str, str]]) -> bytes | None:
-    """The body that was sent, or None if it has another length than was sent: some tools indent JSON.
+    """The body that was sent, or None if it is not shown as sent: in chunks, or indented as some tools do.
 
     Text after the body is removed: the answer that a tool printed, and by Content-Length blanks added by an editor.
     """
     for name, value in headers:
         if name.lower() == "transfer-encoding":
-            return _joined_chunks(shown)
+            return None
         if name.lower() == "content-length" and _LENGTH.fullmatch(value):
             sent, after = shown[: int(value)], shown[int(value) :].lstrip()
             return sent if len(sent) == int(value) and (not after or after.startswith(b"HTTP/")) else None
     return _ANSWER.split(shown, maxsplit=1)[0]
-
-
-def _joined_chunks(shown: bytes) -> bytes | None:
-    """The content of a chunked body; without chunks, the text is the content itself, as many tools show it."""
-    pieces: list[bytes] = []
-    at = 0
-    while size := _CHUNK_SIZE.match(shown, at):
-        at = size.end() + int(size[1], 16)
-        if at == size.end():
-            return b"".join(pieces)
-        pieces.append(shown[size.end() : at])
-    return None if at or not shown else shown
 
 
 def _request_line(line: str) -> tuple[str, str]:

@@ -91,14 +91,9 @@ class Fault(NamedTuple):
 
 
 def fault(path: str, text: str, *, code: Code = "BAD_REQUEST") -> Fault:
-    """A Fault with `text` as a sentence of at most 512 characters that can be encoded."""
+    """A Fault with `text` as a sentence of at most 512 characters."""
     sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
-    return Fault(code, encodable(path)[:100], encodable(sentence))
-
-
-def encodable(text: str) -> str:
-    """`text` with characters replaced that UTF-8 cannot encode (lone surrogates of a header value)."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return Fault(code, path[:100], sentence)
 
 
 @dataclass(slots=True)
@@ -312,7 +307,7 @@ def check_key_id(inspection: Inspection, terms: Terms) -> None:
     text = f"The KeyID is not matching the certificate: {verdict.fault}; expected {expected}"
     if len(text) > LONGEST_TEXT:  # the expected keyId is more important than the reason
         text = f"The KeyID is not matching {expected}"[:LONGEST_TEXT]
-    inspection.faults.append(Fault("BAD_REQUEST", "Signature", encodable(text)))
+    inspection.faults.append(Fault("BAD_REQUEST", "Signature", text))
 
 
 def check_coverage(inspection: Inspection, _: Terms) -> None:
@@ -398,7 +393,7 @@ def check_signature(inspection: Inspection, _: Terms) -> None:
     hash_name = inspection.hash_name
     if certificate is None or certificate.key is None or text is None or signature is None or not hash_name:
         return
-    if verifies(certificate.key, signature, text.encode("utf-8", "surrogatepass"), hash_name):
+    if verifies(certificate.key, signature, text.encode(), hash_name):
         inspection.holds = True
         return
     for other, encoded, note in _other_readings(inspection, text):
@@ -418,7 +413,7 @@ def _other_readings(inspection: Inspection, text: str) -> Iterator[tuple[str, by
     if inspection.outside:
         with_prefix = signing_string(inspection.lines(inspection.outside + inspection.target))
         note = f"Signature: made over the public address, with {inspection.outside} before the path"
-        yield with_prefix, with_prefix.encode("utf-8", "surrogatepass"), note
+        yield with_prefix, with_prefix.encode(), note
 
 
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:

@@ -16,7 +16,7 @@ from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Model, Omittable, Text
-from emulator.control.forms import AnyObject, Closed, ScenarioChoice, chosen_fixture, listed, scenario_of_body
+from emulator.control.forms import AnyObject, Closed, ScenarioChoice, chosen_fixture, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario import target
 from emulator.scenario.values import Settings
@@ -30,17 +30,10 @@ class ResetBody(Model):
     scenario: ScenarioChoice = None
 
 
-class Reset(Closed):
-    """The fixture and the scenario that the bank was reset to."""
-
-    fixtures: str
-    scenario: str | None
-
-
 @operation(
     "POST",
     "/reset",
-    {200: AnswerSpec("The fixture, and the scenario that was applied.", Reset)},
+    {200: AnswerSpec("The fixture, and the scenario that was applied.", {"fixtures": str, "scenario": str | None})},
     body=ResetBody,
     example={"fixtures": "known-state"},
 )
@@ -110,15 +103,11 @@ class LedgerAccount(Closed):
     balance: str
 
 
-class Ledger(Closed):
-    """The ledger of the bank; totals by currency."""
-
-    balanced: bool
-    accounts: list[LedgerAccount]
-    totals: dict[str, str]
-
-
-@operation("GET", "/ledger", {200: AnswerSpec("balanced, accounts and totals.", Ledger)})
+@operation(
+    "GET",
+    "/ledger",
+    {200: AnswerSpec("The ledger.", {"balanced": bool, "accounts": list[LedgerAccount], "totals": dict[str, str]})},
+)
 def get_ledger(call: ControlCall[Any]) -> Work:
     """Compare the balance of every account with its bookings."""
     return (yield from ledger.reporting(call.bank))
@@ -133,7 +122,7 @@ class Counts(Closed):
 
 
 class GeneratedCustomer(Closed):
-    """A generated customer; `nationalId` is that of the person who acts for it."""
+    """A generated customer; `nationalId` is that of the person who acts for it, `accounts` are IBANs."""
 
     customerId: str
     customerNumber: str
@@ -143,17 +132,10 @@ class GeneratedCustomer(Closed):
     accounts: list[str]
 
 
-class Generated(Closed):
-    """The generated customers, and counts."""
-
-    counts: Counts
-    customers: list[GeneratedCustomer]
-
-
 @operation(
     "POST",
     "/generate",
-    {200: AnswerSpec("Counts, and the customers with their IBANs and the persons who act for them.", Generated)},
+    {200: AnswerSpec("Counts, and the customers.", {"counts": Counts, "customers": list[GeneratedCustomer]})},
     body=DataPlan,
     example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
 )
@@ -184,16 +166,9 @@ class Snapshot(Closed):
     created: str
 
 
-Snapshots = listed("Snapshots", "Snapshots, newest first.", snapshots=Snapshot)
-
-
-class SnapshotName(Closed):
-    """The snapshot that was restored."""
-
-    name: str
-
-
-@operation("GET", "/snapshots", {200: AnswerSpec("Name and time of each.", Snapshots)}, query=(LIMIT,))
+@operation(
+    "GET", "/snapshots", {200: AnswerSpec("Name and time of each.", {"snapshots": list[Snapshot]})}, query=(LIMIT,)
+)
 def list_snapshots(call: ControlCall[Any]) -> Json:
     """List the snapshots of the bank, newest first."""
     return {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]}
@@ -217,7 +192,7 @@ def save_snapshot(call: ControlCall[Any]) -> Work:
 @operation(
     "POST",
     "/snapshots/{name}/restore",
-    {200: AnswerSpec("Done.", SnapshotName), 404: AnswerSpec("There is no such snapshot.")},
+    {200: AnswerSpec("The snapshot that was restored.", {"name": str}), 404: AnswerSpec("There is no such snapshot.")},
 )
 def restore_snapshot(call: ControlCall[Any]) -> Work:
     """Restore a snapshot; the request log stays."""

@@ -16,7 +16,7 @@ from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Model, Moment, Omittable, Text
-from emulator.control.forms import Closed, ScenarioChoice, chosen_fixture, listed, scenario_of_body
+from emulator.control.forms import Closed, ScenarioChoice, chosen_fixture, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import ClockMode
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
@@ -51,9 +51,6 @@ class ListedBank(Bank):
     home: NotRequired[str]
 
 
-Banks = listed("Banks", "The banks of the process.", banks=ListedBank)
-
-
 class CreatedBank(Bank):
     """A new bank, and its TPP if one was requested."""
 
@@ -69,7 +66,9 @@ def _listed(call: ControlCall[Any], name: str) -> dict[str, Any]:
     return _shown(call, name) if home is None else {**_shown(call, name), "home": home}
 
 
-@operation("GET", "/banks", {200: AnswerSpec("Name and base address of each.", Banks)}, query=(LIMIT,))
+@operation(
+    "GET", "/banks", {200: AnswerSpec("Name and base address of each.", {"banks": list[ListedBank]})}, query=(LIMIT,)
+)
 def list_banks(call: ControlCall[Any]) -> Json:
     """List the banks of this process: the default one, then the others by name."""
     return {"banks": [_listed(call, name) for name in call.banks.names()[: call.query["limit"]]]}

@@ -8,7 +8,6 @@ from emulator.api.query import QueryParameter
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable
 from emulator.conformance.observer import conformance_of
-from emulator.control.forms import Closed, listed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
 
 
@@ -39,22 +38,6 @@ class Beliefs(Model):
     beliefs: dict[str, Belief]
 
 
-class Claimable(Closed):
-    """The ids of payments and accounts whose claims the checks need."""
-
-    payments: list[str]
-    accounts: list[str]
-
-
-Opened = listed("Opened", "The SCAs whose page a browser has opened.", opened=str)
-
-
-class Facts(Closed):
-    """Facts of a request in the log, by name."""
-
-    facts: dict[str, Any]
-
-
 @operation("GET", "/conformance", {200: AnswerSpec("The report.", "emulator.conformance.report:Report")})
 def get_conformance(call: ControlCall[Any]) -> Json:
     """Get the verdict of every check on the TPPs since start, reset or the last DELETE."""
@@ -81,7 +64,7 @@ def observe_conformance(call: ControlCall[Observation]) -> None:
     conformance_of(call.service).observe(body.tpp, body.model_dump())
 
 
-@operation("GET", "/conformance/opened", {200: AnswerSpec("Their ids.", Opened)})
+@operation("GET", "/conformance/opened", {200: AnswerSpec("Their ids.", {"opened": list[str]})})
 def list_opened_sca(call: ControlCall[Any]) -> Json:
     """List the SCAs whose page a browser has opened."""
     return {"opened": conformance_of(call.service).opened()}
@@ -91,7 +74,7 @@ def list_opened_sca(call: ControlCall[Any]) -> Json:
     "GET",
     "/conformance/facts/{id}",
     {
-        200: AnswerSpec("The facts; null for one that the request does not have.", Facts),
+        200: AnswerSpec("The facts; null for one that the request does not have.", {"facts": dict[str, Any]}),
         404: AnswerSpec("The request is not in the log."),
     },
     query=(QueryParameter("names", "text", "Names of facts, separated by commas."),),
@@ -105,7 +88,9 @@ def get_conformance_facts(call: ControlCall[Any]) -> Json:
     return {"facts": conformance_of(call.service).facts(exchange, names)}
 
 
-@operation("GET", "/conformance/claims", {200: AnswerSpec("Their ids.", Claimable)})
+@operation(
+    "GET", "/conformance/claims", {200: AnswerSpec("Their ids.", {"payments": list[str], "accounts": list[str]})}
+)
 def list_claims(call: ControlCall[Any]) -> Json:
     """List the payments and accounts whose claims the checks need."""
     return conformance_of(call.service).claimable()

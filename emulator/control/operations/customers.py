@@ -18,7 +18,7 @@ from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Omittable, Text200, Text512
-from emulator.control.forms import Closed, Who, closed, listed
+from emulator.control.forms import Closed, Who, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 # anything else may be a tppId: an organizationIdentifier, whatever its form, or the subject of a certificate
@@ -59,9 +59,6 @@ class PersonSummary(Closed):
     agreements: list[PersonAgreement]
 
 
-People = listed("People", "Persons, newest first.", people=PersonSummary)
-
-
 # What a person sees and does is the same here and on the page /my.
 for _shape in (ApprovalItem, OwnAccount, OwnContext, OwnPayment, Read, OwnConsent, PersonOverview, Decision):
     closed(_shape)
@@ -70,7 +67,7 @@ for _shape in (ApprovalItem, OwnAccount, OwnContext, OwnPayment, Read, OwnConsen
 @operation(
     "GET",
     "/people",
-    {200: AnswerSpec("The people.", People)},
+    {200: AnswerSpec("The people.", {"people": list[PersonSummary]})},
     query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
 )
 def list_people(call: ControlCall[Any]) -> Json:
@@ -120,19 +117,14 @@ class Seed(Who):
     national_id: Text200
 
 
-class Session(Closed):
-    """A session with its consent."""
-
-    psuId: str
-    tppSessionId: str
-    psuCorporateId: NotRequired[str]
-    context: str
-
-
 @operation(
     "POST",
     "/sessions",
-    {200: AnswerSpec("The session.", Session)},
+    {
+        200: AnswerSpec(
+            "The session.", {"psuId": str, "tppSessionId": str, "context": str, "psuCorporateId": NotRequired[str]}
+        )
+    },
     body=Seed,
     example={"tpp": "demo", "nationalId": "14888520059"},
 )
@@ -174,10 +166,7 @@ class Consent(consents.ConsentView):
     """The accounts and cards that a customer shares with a TPP."""
 
 
-Consents = listed("Consents", "Consents, newest first.", consents=Consent)
-
-
-@operation("GET", "/consents", {200: AnswerSpec("The consents.", Consents)}, query=(LIMIT,))
+@operation("GET", "/consents", {200: AnswerSpec("The consents.", {"consents": list[Consent]})}, query=(LIMIT,))
 def list_consents(call: ControlCall[Any]) -> Json:
     """List consents, newest first."""
     return {"consents": consents.listing(call.bank, call.query["limit"])}

@@ -10,7 +10,7 @@ from emulator.bank.documents import Amount, DeliveryAttempt, PayeeVerification, 
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Model, Omittable, one_of
-from emulator.control.forms import Closed, closed, listed
+from emulator.control.forms import Closed, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
@@ -47,10 +47,7 @@ class Payment(Closed):
     history: list[StatusChange]
 
 
-Payments = listed("Payments", "Payments, newest first.", payments=Payment)
-
-
-@operation("GET", "/payments", {200: AnswerSpec("The payments.", Payments)}, query=(LIMIT,))
+@operation("GET", "/payments", {200: AnswerSpec("The payments.", {"payments": list[Payment]})}, query=(LIMIT,))
 def list_payments(call: ControlCall[Any]) -> Json:
     """List payments, newest first."""
     return {"payments": payment_views.listing(call.bank, call.query["limit"])}
@@ -93,10 +90,12 @@ class Notification(Closed):
     deliveries: list[DeliveryAttempt]
 
 
-Notifications = listed("Notifications", "Notifications, newest first.", notifications=Notification)
-
-
-@operation("GET", "/notifications", {200: AnswerSpec("The notifications.", Notifications)}, query=(TARGET, LIMIT))
+@operation(
+    "GET",
+    "/notifications",
+    {200: AnswerSpec("The notifications.", {"notifications": list[Notification]})},
+    query=(TARGET, LIMIT),
+)
 def list_notifications(call: ControlCall[Any]) -> Json:
     """List status notifications with deliveries, newest first. The last 1000 completed ones are stored."""
     target, limit = call.query.get("target"), call.query["limit"]

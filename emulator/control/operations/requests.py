@@ -16,7 +16,7 @@ from emulator.api.render import encode
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import Closed, Message, listed
+from emulator.control.forms import Closed, Message
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
 
 
@@ -37,13 +37,6 @@ class Event(TypedDict):
     tpp: NotRequired[str | None]
 
 
-class Repeated(Closed):
-    """The new request in the log, and the status of its answer."""
-
-    id: str
-    status: int
-
-
 class ExchangeSummary(Closed):
     """A summary of a request of a TPP and its answer; `notes`: why rules that match did not act."""
 
@@ -60,9 +53,6 @@ class ExchangeSummary(Closed):
     messages: NotRequired[list[Message]]
     traceparent: NotRequired[str]
     milliseconds: float
-
-
-Exchanges = listed("Exchanges", "Requests, newest first.", requests=ExchangeSummary)
 
 
 class SentRequest(Closed):
@@ -90,17 +80,10 @@ class ExchangeDetail(ExchangeSummary):
     signature: NotRequired[dict[str, Any]]
 
 
-class Count(Closed):
-    """How many requests match; `cut`: how many more may, as the log has only a part of a body with conditions on it."""
-
-    count: int
-    cut: NotRequired[int]
-
-
 @operation(
     "GET",
     "/requests",
-    {200: AnswerSpec("One line for each request.", Exchanges)},
+    {200: AnswerSpec("One line for each request.", {"requests": list[ExchangeSummary]})},
     query=(
         QueryParameter("operation", "text", "operationId, as in /openapi.json."),
         QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
@@ -149,7 +132,7 @@ def get_request(call: ControlCall[Any]) -> Json:
     "POST",
     "/requests/{id}/repeat",
     {
-        200: AnswerSpec("The new request.", Repeated),
+        200: AnswerSpec("The new request in the log, and the status of its answer.", {"id": str, "status": int}),
         404: AnswerSpec("The request is not in the log."),
         409: AnswerSpec("The bank has no private key for the certificate of the request, or only a part of its body."),
     },
@@ -188,12 +171,15 @@ def clear_requests(call: ControlCall[Any]) -> None:
 @operation(
     "POST",
     "/requests/count",
-    {200: AnswerSpec("The count.", Count)},
+    {200: AnswerSpec("How many requests match.", {"count": int, "cut": NotRequired[int]})},
     body="emulator.scenario.matching:CountFilter",
     example={"match": {"operation": "createPayment", "status": 201}},
 )
 def count_requests(call: ControlCall[Any]) -> Work:
-    """Count the requests in the log that match; match is as when in a rule, and may also have a status."""
+    """Count the requests in the log that match; match is as when in a rule, and may also have a status.
+
+    `cut`: how many more may match, as the log has only a part of a body with conditions on it.
+    """
     from emulator.scenario.facts import Facts
 
     match, exchanges = call.body.match, list(call.service.log.newest())

@@ -11,7 +11,7 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Model, Omittable, Text100, Text200, Text512, one_of
-from emulator.control.forms import Closed, Who, listed
+from emulator.control.forms import Closed, Who
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 
 
@@ -48,16 +48,13 @@ class Sca(Closed):
     ended: NotRequired[str]
 
 
-Scas = listed("Scas", "Authentications, newest first.", sca=Sca)
-
-
 class Redirect(Closed):
     """The address that the browser would go to; null for none."""
 
     redirect: str | None
 
 
-@operation("GET", "/sca", {200: AnswerSpec("The SCAs.", Scas)}, query=(LIMIT,))
+@operation("GET", "/sca", {200: AnswerSpec("The SCAs.", {"sca": list[Sca]})}, query=(LIMIT,))
 def list_sca(call: ControlCall[Any]) -> Json:
     """List open and past SCAs, newest first."""
     return {"sca": sca_control.listing(call.bank, call.query["limit"])}

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import AnyObject, Closed, listed, scenario_in
+from emulator.control.forms import AnyObject, Closed, scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
@@ -38,9 +38,6 @@ class ScenarioLine(Closed):
     rules: int
     steps: int
     problem: NotRequired[str]
-
-
-Scenarios = listed("Scenarios", "The ready scenarios.", scenarios=ScenarioLine)
 
 
 class Applied(Closed):
@@ -74,15 +71,6 @@ class PlayedStep(TypedDict):
     differences: NotRequired[list[str]]
 
 
-class Played(Closed):
-    """The result of a story."""
-
-    scenario: str
-    summary: str
-    passed: bool
-    steps: list[PlayedStep]
-
-
 _PROBLEMS = AnswerSpec("Every problem; in YAML with line and column.")
 _with_scenario = partial(
     operation,
@@ -93,7 +81,9 @@ _with_scenario = partial(
 )
 
 
-@operation("GET", "/scenarios", {200: AnswerSpec("The scenarios, by name.", Scenarios)}, query=(LIMIT,))
+@operation(
+    "GET", "/scenarios", {200: AnswerSpec("The scenarios, by name.", {"scenarios": list[ScenarioLine]})}, query=(LIMIT,)
+)
 def list_scenarios(call: ControlCall[Any]) -> Json:
     """List the ready scenarios: what each does, its parameters, and what applying it replaces."""
     return {"scenarios": [_listed(*one) for one in islice(loader.listed(), call.query["limit"])]}
@@ -178,7 +168,10 @@ def withdraw_scenario(call: ControlCall[Any]) -> None:
     "POST",
     "/scenarios/{name}/play",
     {
-        200: AnswerSpec("The result of each step.", Played),
+        200: AnswerSpec(
+            "The result of each step.",
+            {"scenario": str, "summary": str, "passed": bool, "steps": list[PlayedStep]},
+        ),
         404: AnswerSpec("There is no such scenario."),
         409: AnswerSpec("The request is a step of a story that is being played."),
     },

@@ -12,7 +12,7 @@ from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable, filled, one_of
 from emulator.ca import FLAWS, ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists
-from emulator.control.forms import Closed, listed
+from emulator.control.forms import Closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
 from emulator.settings import KEYSTORE_PASSWORD
 
@@ -45,21 +45,12 @@ class Tpp(Closed):
     certificate: str
 
 
-Tpps = listed("Tpps", "TPPs, newest first.", tpps=Tpp)
-
-
 class IssuedTpp(Tpp):
     """A new TPP with its key and the CA in PEM; `keystore`: certificate and key as PKCS #12 in base64, on request."""
 
     key: str
     caCertificate: str
     keystore: NotRequired[str]
-
-
-class BankCertificate(Closed):
-    """The certificate that signs answers, in PEM."""
-
-    certificate: str
 
 
 def _shown(credentials: Credentials) -> dict[str, Any]:
@@ -73,7 +64,7 @@ def _shown(credentials: Credentials) -> dict[str, Any]:
     }
 
 
-@operation("GET", "/tpps", {200: AnswerSpec("The TPPs, without their keys.", Tpps)}, query=(LIMIT,))
+@operation("GET", "/tpps", {200: AnswerSpec("The TPPs, without their keys.", {"tpps": list[Tpp]})}, query=(LIMIT,))
 def list_tpps(call: ControlCall[Any]) -> Json:
     """List the TPPs with a certificate of the sandbox CA, newest first."""
     tpps = call.authority.tpps()[: call.query["limit"]]
@@ -129,7 +120,7 @@ def issue_tpp(call: ControlCall[IssueTpp]) -> Json:
     return shown
 
 
-@operation("GET", "/certificate", {200: AnswerSpec("The certificate in PEM.", BankCertificate)})
+@operation("GET", "/certificate", {200: AnswerSpec("The certificate in PEM.", {"certificate": str})})
 def get_bank_certificate(call: ControlCall[Any]) -> Json:
     """Get the certificate that signs answers with the setting sign_responses."""
     return {"certificate": call.authority.answer_credentials().certificate_pem}

@@ -73,7 +73,7 @@ def test_an_address_that_is_not_there_is_not_found(path: str) -> None:
 def test_a_wrong_method_names_the_allowed_ones() -> None:
     with pytest.raises(MethodRefused) as refused:
         router.find("PATCH", "/v1/accounts/abc")
-    assert (refused.value.status, refused.value.allowed) == (405, ["GET", "HEAD", "OPTIONS"])
+    assert (refused.value.status, refused.value.headers) == (405, [("Allow", "GET, HEAD, OPTIONS")])
 
 
 def test_head_is_answered_by_the_row_for_get_and_the_methods_of_a_path_are_named() -> None:

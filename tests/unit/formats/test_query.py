@@ -106,12 +106,6 @@ def test_that_the_query_is_malformed_is_told_once():
     assert len(mistakes("&".join(["%"] * 4000))) == 1
 
 
-def test_a_required_parameter_that_is_missing_has_its_own_code():
-    declared = (QueryParameter("name", "text", required=True),)
-    assert mistakes("", declared) == [("QUERY_PARAMETER_REQUIRED", "name", "The query parameter name is required.")]
-    assert [code for code, _, _ in mistakes("name=1&name=2", declared)] == ["FORMAT_ERROR"]
-
-
 @given(st.text(alphabet="0123456789-+%ABC", max_size=12) | st.integers(-9, 999).map(str))
 def test_whatever_number_is_accepted_is_in_range(raw):
     try:

@@ -43,7 +43,8 @@ def test_an_sca_holds_what_the_headers_said(
     bank = Bank(memory_store(KINDS))
     headers = Headers(list(sent.items()))
     request = Request("POST", "/v1/payments/sepa-credit-transfers")
-    call = Call(bank, request, Route(create_payment, {}), create_payment, {}, headers, "", "")
+    route = Route.of(create_payment, {"payment-service": "payments", "payment-product": "sepa-credit-transfers"})
+    call = Call(bank, request, route, create_payment, route.params, headers, "", "")
     call.tpp, call.script = AuthenticatedTpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
     target: dict[str, Any] = {"id": "p", "tpp": call.tpp.id, "context": "PRIVATE", "agreement": agreement}
     created = bank.clock.hold()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.signature import SignaturePolicy
-from emulator.api.signature.explain import CaptureUnreadable, Explanation, explain, read_capture
+from emulator.api.signature.explain import CaptureUnreadable, as_text, explain, read_capture
 from emulator.httpsig.signing import signing_string
 from tests.cases import cases
 from tests.unit.signature.making import BODY, NOW, TARGET, Making
@@ -69,17 +69,17 @@ def test_every_form_of_capture_gives_the_request_and_a_good_one_holds(making: Ma
         name.lower(): value for name, value in seen.headers
     }.items()
     explanation = explain(form(making), now=NOW)
-    assert explanation.valid
-    assert explanation.data["tpp"] == "PSDNO-SBX-1"
-    assert explanation.text.startswith("The signature is valid. TPP PSDNO-SBX-1, roles AISP, PISP.\n")
+    assert explanation["valid"]
+    assert explanation["tpp"] == "PSDNO-SBX-1"
+    assert as_text(explanation).startswith("The signature is valid. TPP PSDNO-SBX-1, roles AISP, PISP.\n")
 
 
 @cases("form", [*FORMS, curl])
 def test_a_bad_capture_is_explained(making: Making, form: Any) -> None:
     explanation = explain(form(making.but(text=queryless)), now=NOW)
-    assert not explanation.valid
-    assert explanation.data["mistake"] == "query-left-out"
-    lines = explanation.text.splitlines()
+    assert not explanation["valid"]
+    assert explanation["mistake"] == "query-left-out"
+    lines = as_text(explanation).splitlines()
     assert lines[0] == "The bank refuses this request:"
     assert lines[1].startswith("  Signature: The signature was made over a signing string without the query (")
     assert f"  (request-target): post {TARGET}" in lines
@@ -90,13 +90,13 @@ def test_a_bad_capture_is_explained(making: Making, form: Any) -> None:
 
 def test_curl_does_not_show_the_body_so_the_digest_is_left_alone(making: Making) -> None:
     explanation = explain(curl(making), now=NOW)
-    assert explanation.valid
-    assert explanation.data["remarks"] == [
+    assert explanation["valid"]
+    assert explanation["remarks"] == [
         "The capture does not show the body as it was sent, so the Digest was not compared with it."
     ]
-    assert explain(curl(making), now=NOW, body=BODY).data.get("remarks") is None
+    assert explain(curl(making), now=NOW, body=BODY).get("remarks") is None
     wrong = explain(curl(making), now=NOW, body=BODY + b" ")
-    assert [message["path"] for message in wrong.data["messages"]] == ["Digest"]
+    assert [message["path"] for message in wrong["messages"]] == ["Digest"]
 
 
 def test_only_content_length_says_how_long_a_body_is(making: Making) -> None:
@@ -106,28 +106,28 @@ def test_only_content_length_says_how_long_a_body_is(making: Making) -> None:
 
 def test_an_old_capture_is_judged_at_its_own_date(making: Making) -> None:
     explanation = explain(raw(making), now=NOW + timedelta(days=30))
-    assert explanation.valid
-    assert explanation.data["remarks"] == [
+    assert explanation["valid"]
+    assert explanation["remarks"] == [
         "The request was sent at 2026-03-02 08:00:00 UTC; sent again now, its Date would be refused."
     ]
 
 
 def test_a_wrong_key_id_shows_both(making: Making) -> None:
     explanation = explain(raw(making.but(key_id="SN=-,CA=CN=x")), now=NOW)
-    assert "  sent      SN=-,CA=CN=x" in explanation.text.splitlines()
-    assert "               ^" in explanation.text.splitlines()
+    assert "  sent      SN=-,CA=CN=x" in as_text(explanation).splitlines()
+    assert "               ^" in as_text(explanation).splitlines()
 
 
 def test_what_cannot_be_seen_is_written_out(making: Making) -> None:
     explanation = explain(raw(making.but(text=lambda lines: signing_string(lines).replace("\n", "\r\n"))), now=NOW)
-    assert f"  client  (request-target): post {TARGET}\\r" in explanation.text.splitlines()
+    assert f"  client  (request-target): post {TARGET}\\r" in as_text(explanation).splitlines()
     blank = explain(raw(making.but(text=lambda lines: signing_string(lines) + " ")), now=NOW)
-    assert "  client  tpp-redirect-uri: https://tpp.example/callback?a=b%20c·" in blank.text.splitlines()
+    assert "  client  tpp-redirect-uri: https://tpp.example/callback?a=b%20c·" in as_text(blank).splitlines()
 
 
 def test_a_line_that_is_not_there_is_said_so(making: Making) -> None:
     explanation = explain(raw(making.but(text=lambda lines: signing_string(lines[:-1]))), now=NOW)
-    assert "  client  (no such line)" in explanation.text.splitlines()
+    assert "  client  (no such line)" in as_text(explanation).splitlines()
 
 
 @cases(
@@ -150,14 +150,14 @@ def test_a_line_that_is_not_there_is_said_so(making: Making) -> None:
 )
 def test_a_digest_is_missed_where_the_bank_misses_it(making: Making, method: str, path: str, wanted: bool) -> None:
     explanation = explain(raw(making.but(method=method, target=path, digest=None)), now=NOW)
-    missed = [message["path"] for message in explanation.data.get("messages", [])]
+    missed = [message["path"] for message in explanation.get("messages", [])]
     assert missed == (["Digest"] if wanted else [])
 
 
 def test_a_get_without_body_needs_no_digest(making: Making) -> None:
     get = making.but(method="GET", body=b"", digest=None)
-    assert explain(raw(get), now=NOW).valid
-    assert explain(raw(making.but(digest=None)), now=NOW).data["messages"][0]["path"] == "Digest"
+    assert explain(raw(get), now=NOW)["valid"]
+    assert explain(raw(making.but(digest=None)), now=NOW)["messages"][0]["path"] == "Digest"
 
 
 def test_folded_headers_are_joined() -> None:
@@ -207,14 +207,6 @@ def test_the_answer_ends_a_body_of_unknown_length(behind: str) -> None:
     assert read_capture(f"GET /a HTTP/1.1\nAccept: */*\n\n{behind}").body == b""
 
 
-CHUNKS = "3;x=y\r\nabc\r\nA \r\n0123\r\n6789\r\n0\r\n\r\n"
-
-
-@cases("shown, body", [(CHUNKS, b"abc0123\r\n6789"), ('{"a": 1}', b'{"a": 1}')])
-def test_a_body_in_chunks_is_read_whether_or_not_the_tool_shows_them(shown: str, body: bytes) -> None:
-    assert read_capture(f"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{shown}").body == body
-
-
 @cases(
     "header, shown",
     [
@@ -223,8 +215,7 @@ def test_a_body_in_chunks_is_read_whether_or_not_the_tool_shows_them(shown: str,
         ("Content-Length: 3", ""),
         ("Content-Length: 3", f"\r\n\r\na b c\r\n\r\n{ANSWER}"),
         ("Content-Length: 3", "\r\n\r\nabcd HTTP/"),
-        ("Transfer-Encoding: chunked", "\r\n\r\n"),
-        ("Transfer-Encoding: chunked", "\r\n\r\n3\r\nabc\r\n5\r\nde"),
+        ("Transfer-Encoding: chunked", "\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
     ],
 )
 def test_a_body_that_is_not_shown_as_it_was_sent_is_unknown(header: str, shown: str) -> None:
@@ -265,17 +256,17 @@ WRONG: list[dict[str, Any]] = [
 def test_an_entry_of_the_log_is_told_as_the_bank_judged_it_unless_other_measures_are_given(making: Making) -> None:
     entry = json.dumps({**json.loads(log_entry(making)), "signature": VERDICT})
     explanation = explain(entry, now=NOW)
-    assert (explanation.valid, explanation.data) == (False, VERDICT)
-    assert explanation.text == "The bank refuses this request:\n  Date: It is late.\n"
-    assert explain(entry, now=NOW, body=BODY).valid
-    assert explain(entry, now=NOW, policy=SignaturePolicy()).valid
+    assert explanation == VERDICT
+    assert as_text(explanation) == "The bank refuses this request:\n  Date: It is late.\n"
+    assert explain(entry, now=NOW, body=BODY)["valid"]
+    assert explain(entry, now=NOW, policy=SignaturePolicy())["valid"]
 
 
 @cases("verdict", WRONG)
 def test_a_verdict_that_no_bank_writes_is_refused(making: Making, verdict: dict[str, Any]) -> None:
     entry = json.dumps({**json.loads(log_entry(making)), "signature": verdict})
     with pytest.raises(CaptureUnreadable, match="its member signature does not have the form that a bank writes"):
-        explain(entry, now=NOW)
+        as_text(explain(entry, now=NOW))
 
 
 MEMBERS = st.sampled_from(["log", "entries", "request", "method", "url", "headers", "name", "value"])
@@ -290,11 +281,11 @@ JSON = st.recursive(
 def test_no_text_breaks_the_reading(beginning: str, rest: str) -> None:
     text = beginning + rest
     with contextlib.suppress(CaptureUnreadable):
-        assert isinstance(explain(text, now=NOW), Explanation)
+        assert as_text(explain(text, now=NOW))
 
 
 @given(JSON, JSON)
 def test_no_json_breaks_the_reading(value: Any, headers: Any) -> None:
     for document in (value, {"method": "GET", "url": "/", "headers": headers}, {"request": value}):
         with contextlib.suppress(CaptureUnreadable):
-            assert isinstance(explain(json.dumps({"log": document}), now=NOW), Explanation)
+            assert as_text(explain(json.dumps({"log": document}), now=NOW))
