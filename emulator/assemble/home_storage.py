@@ -62,7 +62,7 @@ class ServerSnapshots(Snapshots):
         yield from in_thread(lambda: self._write(name, image, created), lasts=True)
 
     def _write(self, name: str, image: Image, created: datetime) -> None:
-        bank, content = self._lease.name, snapshot_bytes(image.tables)
+        bank, content = self._lease.name, snapshot_bytes(image.rows)
         _execute(self._homes, _SAVE_SNAPSHOT, name, created, content, bank, self._lease.epoch)
         try:
             gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, created, self._lease.made)

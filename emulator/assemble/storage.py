@@ -237,7 +237,7 @@ class FileSnapshots(Snapshots):
         def written() -> Path:
             with self._writing():
                 Disk().make_directory(self._directory, sync=self._power)
-                temporary = new_private(file, snapshot_bytes(image.tables))
+                temporary = new_private(file, snapshot_bytes(image.rows))
                 os.utime(temporary, (created.timestamp(), created.timestamp()))
                 return temporary
 

@@ -42,8 +42,8 @@ from emulator.store.journal import (
 from emulator.store.kinds import Kind
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log
-from emulator.store.snapshot import Tables, write_snapshot
-from emulator.store.table import Change, Image, StoredContent
+from emulator.store.snapshot import write_snapshot
+from emulator.store.table import Change, Image, Rows, StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Compaction:
 
     directory: Path
     disk: Disk
-    tables: Tables
+    rows: Rows
     sequence: int
     needless: list[Path]
     replaced: int
@@ -109,7 +109,7 @@ class Compaction:
         """
         unfinished = self.directory / f"{SNAPSHOT}.{uuid4().hex}.new"
         try:
-            self.size = write_snapshot(self.disk, unfinished, self.tables, self.sequence, pause)
+            self.size = write_snapshot(self.disk, unfinished, self.rows, self.sequence, pause)
             with self._placing:
                 if self._abandoned:
                     raise Abandoned
@@ -223,7 +223,7 @@ class JournalLog(Log):
                 self._disk.remove(path)
 
         try:
-            size = write_snapshot(self._disk, path, image.tables, 0)
+            size = write_snapshot(self._disk, path, image.rows, 0)
             if self.confirms:
                 self._disk.sync_directory(self.directory)
         except OSError as failed:

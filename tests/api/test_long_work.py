@@ -42,7 +42,7 @@ from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.disk import Disk
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from emulator.store.table import TableContent
+from emulator.store.table import DocumentTable
 from emulator.web.handler import Handler
 from tests.known_state import KARI
 from tests.unit.payments.world import STRAKS, domestic, initiate
@@ -578,7 +578,7 @@ async def test_what_long_work_has_read_is_gone_at_its_end(
         await asyncio.sleep(0)
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        assert [left for left in gc.garbage if isinstance(left, TableContent | Unfinished)] == []
+        assert [left for left in gc.garbage if isinstance(left, DocumentTable | Unfinished)] == []
     finally:
         gc.set_debug(0)
         gc.garbage.clear()

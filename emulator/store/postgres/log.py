@@ -50,8 +50,8 @@ from emulator.store.postgres.connection import (
     StoreUnreachable,
 )
 from emulator.store.postgres.leases import Lease, Leases
-from emulator.store.snapshot import Tables, load, snapshot_bytes
-from emulator.store.table import Change, Image, StoredContent, content_named
+from emulator.store.snapshot import load, snapshot_bytes
+from emulator.store.table import Change, Image, Rows, StoredContent, content_named
 
 logger = logging.getLogger(__name__)
 
@@ -327,11 +327,11 @@ class PostgresLog(Log):
         return self._checkpoint(self._store.freeze(), sequence, self.durable(sequence), self.size, pause)
 
     async def _checkpoint(
-        self, tables: Tables, sequence: int, stored: Awaitable[None], size: int, pause: Callable[[], None]
+        self, rows: Rows, sequence: int, stored: Awaitable[None], size: int, pause: Callable[[], None]
     ) -> None:
         try:
             await stored  # a checkpoint must not be ahead of what is stored
-            body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
+            body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, rows, sequence, pause)
             staged = await self.stage(body)
             used = [file for file, content in self.contents.items() if content.sequence <= sequence]
             await self._commits.server.rows(
@@ -363,7 +363,7 @@ class PostgresLog(Log):
 
     def store_content(self, image: Image) -> StoredContent:
         """Store a whole content that a change can refer to; for a thread. StoreUnwritable."""
-        body, server = snapshot_bytes(image.tables), self._commits.server
+        body, server = snapshot_bytes(image.rows), self._commits.server
         try:
             file = str(server.submit(self.stage(body)).result())
         except StoreUnreachable as error:

@@ -201,7 +201,7 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
 def test_a_snapshot_beside_which_nothing_changes_is_that_of_an_image(store: Documents) -> None:
     store.delete(BOOK, "b7")
     store.put(BOOK, book("b9", author="changed"))
-    assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.image().tables)
+    assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.image().rows)
 
 
 def test_a_slow_start_is_followed_by_a_compaction(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     @rule(target=images, image=images)
     def image_as_bytes(self, image: tuple[Image, Model]) -> tuple[Image, Model]:
-        return image_from_bytes(snapshot_bytes(image[0].tables), KINDS), image[1]
+        return image_from_bytes(snapshot_bytes(image[0].rows), KINDS), image[1]
 
     @rule(image=images, operations=OPERATIONS, fails=st.booleans(), prepared=st.booleans())
     def restore(self, image: tuple[Image, Model], operations: list[Any], fails: bool, prepared: bool) -> None:
