@@ -20,7 +20,7 @@ from emulator.ca import TppExists
 from emulator.store import Documents, Image, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Lease
-from emulator.store.postgres.log import DELETE
+from emulator.store.postgres.log import DELETE, EMPTY, PostgresLog
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 _SNAPSHOT = "SELECT body FROM {schema}.snapshot WHERE bank = %s AND name = %s"
@@ -155,7 +155,7 @@ class HomeStorage(Storage):
     def creating(self, name: str) -> Iterator[New]:
         """Empty documents, which are stored with their first changes."""
         homes, lease = self._homes, self._lease(name)
-        documents = homes.documents(lease)
+        documents = Documents(PostgresLog(lease, homes.commits, EMPTY), KINDS)
         with ExitStack() as undo:
             undo.callback(documents.discard)
 

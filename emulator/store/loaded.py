@@ -12,6 +12,7 @@ from emulator.store.kinds import D, Document, Kind, Value, by_name, decoded, enc
 from emulator.store.table import DocumentTable, Image, Rows
 
 AT_ONCE = 256  # rows
+_NO_CONTENTS: Mapping[str, Image] = {}
 
 Key = TypeVar("Key")
 Cached = TypeVar("Cached")
@@ -214,15 +215,16 @@ class LoadedDocuments:
 
     # Loading
 
-    def apply(self, change: bytes) -> None:
-        """Apply the next change of a log.
+    def apply(self, change: bytes, content: Callable[[str], Image] = _NO_CONTENTS.__getitem__) -> None:
+        """Apply the next change of a log; `content` loads the whole content that it may name.
 
-        A content that the change names must have been loaded before (see `replace`). Removed and moved documents come
-        first, since another document may have got their number. Raises ValueError, KeyError, TypeError or
-        AttributeError for a change that does not fit these documents.
+        Removed and moved documents come first, since another document may have got their number. Raises ValueError,
+        KeyError, TypeError or AttributeError for a change that does not fit these documents.
         """
-        whole = decoded(change)
-        differences = whole.get("then", whole)
+        differences = decoded(change)
+        if (name := differences.get("content")) is not None:
+            self.replace_tables(content(name).tables)
+            differences = differences["then"]
         if cleared := differences.get("clear"):
             self.replace_tables({name: table for name, table in self.tables.items() if name not in cleared})
         for kind, _, identity in differences.get("delete", ()):

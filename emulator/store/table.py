@@ -18,7 +18,6 @@ in between.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -233,15 +232,6 @@ class Change(NamedTuple):
     sequence: int
     payload: bytes
     content: StoredContent | None = None
-
-
-_NAMED = re.compile(rb'\{"sequence":\d+,(?:"synced":\d+,)?"content":"([^"]*)"')
-
-
-def content_named(change: bytes) -> str | None:
-    """The content that a change names, or None; without decoding the change."""
-    named = _NAMED.match(change)
-    return None if named is None else named[1].decode()
 
 
 class Replaced(NamedTuple):

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -51,7 +51,7 @@ from emulator.store.postgres.connection import (
 )
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import load, snapshot_bytes
-from emulator.store.table import Change, Image, Rows, StoredContent, content_named
+from emulator.store.table import Change, Image, Rows, StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -163,38 +163,39 @@ def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
             return
 
 
-def fill(store: LoadedDocuments, name: str, content: Content) -> Counter[str]:
-    """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
-    sizes: Counter[str] = Counter()
+def fill(store: LoadedDocuments, name: str, content: Content) -> dict[str, StoredContent]:
+    """Load what is stored of bank `name` into an empty store; the snapshot files that were read. StoredDataDamaged."""
+    files: dict[str, StoredContent] = {}
 
-    def replace(file: str, what: str, at: int, *, optional: bool = False) -> None:
+    def image(file: str, what: str | None = None, *, optional: bool = False) -> Image:
+        what = what or f"content {file} of bank {name}"
+        read = files[file] = StoredContent(file, sequence=store.sequence + 1)
+
         def parts() -> Iterator[bytes]:
             for part in content.parts(file):
-                sizes[file] += len(part)
+                read.size += len(part)
                 yield part
 
         try:
-            store.replace(load(parts(), Path(what), store.kinds)[1], at)
+            return load(parts(), Path(what), store.kinds)[1]
         except StoreDamaged as error:
-            if sizes[file] or not optional:
-                raise StoredDataDamaged(what, error.reason if sizes[file] else "it is missing") from error
+            if read.size or not optional:
+                raise StoredDataDamaged(what, error.reason if read.size else "it is missing") from error
+            return Image(store.tables)
 
     try:
         if content.checkpoint:
-            replace(str(content.checkpoint), f"the checkpoint of bank {name}", content.checkpoint)
+            store.replace(image(str(content.checkpoint), f"the checkpoint of bank {name}"), content.checkpoint)
         for sequence, body in content.changes:
             if sequence != store.sequence + 1:
                 break
-            if (file := content_named(body)) is not None:
-                # layout 1 made a content the checkpoint before the change that refers to it
-                first = sequence == content.checkpoint + 1
-                replace(file, f"content {file} of bank {name}", store.sequence, optional=first)
-            store.apply(body)
+            # layout 1 made a content the checkpoint before the change that refers to it
+            store.apply(body, partial(image, optional=sequence == content.checkpoint + 1))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredDataDamaged(f"change {store.sequence + 1} of bank {name}", error) from error
     if store.sequence != content.sequence:
         raise StoredDataDamaged(f"bank {name}", f"changes after {store.sequence} are missing")
-    return sizes
+    return files
 
 
 class PostgresLog(Log):
@@ -227,13 +228,10 @@ class PostgresLog(Log):
             self._commits.drop(self, lost)
             raise lost
         self._store = store
-        sizes = fill(store, self.name, content)
-        self._weight = sizes[str(content.checkpoint)]
-        for sequence, body in content.changes:
-            self.size += len(body)
-            if (file := content_named(body)) is not None:
-                self.size += sizes[file]
-                self.contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
+        self.contents = fill(store, self.name, content)
+        if content.checkpoint:
+            self._weight = self.contents.pop(str(content.checkpoint)).size
+        self.size = sum(len(body) for _, body in content.changes) + sum(file.size for file in self.contents.values())
 
     @property
     def owned(self) -> bool:
@@ -351,6 +349,15 @@ class PostgresLog(Log):
                 logger.warning("the checkpoint of bank %s is not written: %s", self.name, error)
         finally:
             self.compacting = False
+
+    async def sweep(self) -> None:
+        """Delete what former homes have staged and nothing refers to; StoreUnreachable.
+
+        Before this home stages anything: a deletion by name may be carried out however late.
+        """
+        staged = [name for (name,) in await self._commits.server.rows(_STAGED, self.name)]
+        if left := [name for name in staged if str(name) not in self.contents]:
+            self._commits.spawn(self._commits.server.rows(SWEEP, self.name, left))
 
     async def stage(self, body: bytes) -> int:
         """Store a snapshot file under a name of its own, a negative number; StoreError."""
@@ -522,12 +529,3 @@ async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
         await work
     except StoreError as error:
         logger.info("left for later: %s", error)
-
-
-async def abandoned(server: Server, name: str, content: Content) -> list[int]:
-    """The names of what former homes of a bank have staged and nothing refers to; StoreUnreachable.
-
-    To be asked for before this home stages anything: a deletion by name may then be carried out however late.
-    """
-    named = {content_named(body) for _, body in content.changes}
-    return [staged for (staged,) in await server.rows(_STAGED, name) if str(staged) not in named]
