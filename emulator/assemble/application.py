@@ -24,7 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Documents, StoreLost, StoreUnwritable, StoreVoid
+from emulator.store import StoreLost, StoreUnwritable, StoreVoid
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -103,14 +103,6 @@ class BankApplication(Application):
     def default(self) -> BankService:
         """The default bank."""
         return self._registry.default
-
-    @property
-    def store(self) -> Documents:
-        """The documents of the default bank."""
-        documents = self._registry.documents()
-        if documents is None:
-            raise RuntimeError("the default bank is always open")
-        return documents
 
     def turn(self) -> Turn:
         """The next turn of requests."""

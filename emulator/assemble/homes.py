@@ -423,7 +423,7 @@ class Homes:
         if self.registry.watched():
             await self.refresh()
         else:
-            await self.authority.refresh(self.server)
+            self.authority.learn(await self.server.rows(READ, self.authority.version))
         self.authority.adopt()  # what is stored is known: a folder may be that of a TPP that could not be replaced
         if self.authority.pending:
             with suppress(TppExists):  # another process has just issued one of this name

@@ -131,11 +131,6 @@ class BankRegistry:
             raise StoreLost("another process has the default bank")
         return service
 
-    @property
-    def confirms(self) -> bool:
-        """Whether answers wait for more than the writing of their changes, and may be taken back."""
-        return self.storage.confirms
-
     def names(self) -> list[str]:
         """The names of all banks, including those of an earlier run; the default one first."""
         return [DEFAULT, *sorted((self._open.keys() | self.storage.names()) - {DEFAULT})]

@@ -62,7 +62,7 @@ class Turns:
     """Answers a request within a turn, or does its next step; set by the application."""
 
     def __init__(self, registry: BankRegistry) -> None:
-        self._waits = registry.confirms
+        self._waits = registry.storage.confirms
         self.count = 0  # requests so far
         self._registry = registry
         self._group = registry.group

@@ -764,7 +764,7 @@ async def test_a_full_disk_while_an_account_is_deleted_is_told_in_the_answer(
         raise StoreUnwritable("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(desk.application.store.log, "append", full)
+        patched.setattr(desk.application.default.bank.documents.log, "append", full)
         answer = await deleting
     assert (answer.status, b"the disk is full" in answer.body) == (503, True)
     logged = next(desk.application.default.log.newest()).response

@@ -76,10 +76,7 @@ class MadeUpSite:
     def store(self, store: Documents) -> None:
         store.join(self.group)
         self._store = store
-
-    @property
-    def confirms(self) -> bool:
-        return self.store is not None and self.store.log.confirms
+        self.storage.confirms = store.log.confirms
 
     def documents(self, _name: str = "default") -> Documents | None:
         return self.store

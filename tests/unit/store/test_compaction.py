@@ -13,7 +13,6 @@ from emulator.store import (
     Documents,
     StoreUnwritable,
     journal_log,
-    kinds,
     memory_store,
     open_store,
     snapshot,
@@ -154,7 +153,6 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "AT_ONCE", 9)
-    monkeypatch.setattr(kinds, "SORTED_FROM", 20)
     random = Random(seed)
     store = memory_store(KINDS)
 
