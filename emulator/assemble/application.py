@@ -17,7 +17,7 @@ from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import API_PREFIX, BankService, finish, health, ready
 from emulator.assemble.notifier import Notifier, Post
-from emulator.assemble.registry import COMPACTING, DEFAULT, NAMED_BANK, BankRegistry, bank_of
+from emulator.assemble.registry import COMPACTING, DEFAULT, BankRegistry, address_of, bank_of, part_of
 from emulator.assemble.turns import Turns, refuse
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
@@ -80,7 +80,7 @@ class BankApplication(Application):
         """Imports what the start has left for the first request; for any thread."""
         self._registry = registry
         self._handlers = handlers
-        self._guards = {place: handler.refuse for place, handler in handlers.items() if isinstance(handler, Guarded)}
+        self._guards = {part: handler.refuse for part, handler in handlers.items() if isinstance(handler, Guarded)}
         self._tls = tls
         self._idle: asyncio.TimerHandle | None = None
         self._close_until: float | None = None
@@ -92,12 +92,9 @@ class BankApplication(Application):
 
     def refusal(self, request: Request) -> Response | None:
         """The refusal of a request without the right to the control interface or console, before a bank is asked."""
-        path, _ = split_target(request.target)
-        named = NAMED_BANK.match(path)
-        guard = self._guards.get(_place(path[named.end() :] if named else path))
-        if guard is None:
-            return None
-        return guard(replace(request, prefix=named[0]) if named else request)
+        prefix, _, path = address_of(request.target)
+        guard = self._guards.get(part_of(path))
+        return None if guard is None else guard(replace(request, prefix=prefix) if prefix else request)
 
     @property
     def default(self) -> BankService:
@@ -150,22 +147,22 @@ class BankApplication(Application):
             raise StoreLost("another process had the bank meanwhile")
 
     def _dispatch(self, service: BankService, request: Request) -> Answered:
-        path, _ = split_target(request.target)
-        named = NAMED_BANK.match(path)
-        if named is not None:
-            path = path[named.end() :]
-            place = _place(path)
-            request.prefix = named[0]
-            refused = self._guards[place](request) if place in self._guards else None
+        prefix, name, path = address_of(request.target)
+        part = part_of(path)
+        handler = self._handlers.get(part)
+        if prefix:
+            request.prefix = prefix
+            refused = self._guards[part](request) if part in self._guards else None
             if refused is not None:
                 return refused
-            named_service = self._named(named[1], request)
-            if named_service is None and place != "static":  # its files draw a login too
-                return self._no_bank(replace(request, prefix=""), place, named[1])
+            named_service = self._named(name, request)
+            if named_service is None and part != "static":  # its files draw a login too
+                if isinstance(handler, Pages):
+                    return handler.no_bank(replace(request, prefix=""), name)
+                raise BankError("NOT_FOUND", f"The bank {name} does not exist.")
             service = named_service or service
         if path.startswith(f"{API_PREFIX}/v1/"):
             return _answer(service, replace(request, prefix=request.prefix + API_PREFIX))
-        handler = self._handlers.get(_place(path))
         if handler is not None:
             if progression.is_behind(service.bank):
                 return Unfinished(_settled(service, lambda: _handled_by(handler, service, request, path))).step()
@@ -191,12 +188,6 @@ class BankApplication(Application):
                 raise
             return self._registry.stand_in()
 
-    def _no_bank(self, request: Request, place: str, name: str) -> Response:
-        handler = self._handlers.get(place)
-        if isinstance(handler, Pages):
-            return handler.no_bank(request, name)
-        raise BankError("NOT_FOUND", f"The bank {name} does not exist.")
-
     def _about(self, service: BankService, request: Request, path: str) -> Response:
         if request.method == "OPTIONS":
             return Response(204, [("Allow", "GET, HEAD, OPTIONS")])
@@ -212,16 +203,10 @@ class BankApplication(Application):
 
     def refused(self, request: Request, response: Response) -> None:
         """Let the bank complete and log a refusal of the web server to a request of its TPP interface."""
-        service, path = self._opened(split_target(request.target)[0])
-        if service is not None and _place(path) not in self._handlers and path not in _ABOUT:
+        _, name, path = address_of(request.target)
+        service = self._registry.opened(name or DEFAULT)
+        if service is not None and part_of(path) not in self._handlers and path not in _ABOUT:
             service.refused(request, response)
-
-    def _opened(self, path: str) -> tuple[BankService | None, str]:
-        """The bank of a path, None if it is not open, and the path within that bank."""
-        named = NAMED_BANK.match(path)
-        if named is None:
-            return self._registry.opened(DEFAULT), path
-        return self._registry.opened(named[1]), path[named.end() :]
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a watched bank; None for nothing."""
@@ -269,11 +254,6 @@ class BankApplication(Application):
     def close(self) -> None:
         """Compact the documents and release the state directory."""
         self._registry.close(self._close_until)
-
-
-def _place(path: str) -> str:
-    """The first segment of a path, by which handlers are chosen."""
-    return path[1:].partition("/")[0]
 
 
 def _collect_young() -> None:

@@ -56,13 +56,9 @@ IDLE = 16  # connections to one address that are kept while nobody uses them
 LARGEST_HEAD = 4 << 20  # bytes
 LARGEST_BODY = 64 << 20
 _TEXT = b"Here only the processes of this bank are answered, which know its secret.\n"
-_FORBIDDEN = (
-    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
-    % (
-        len(_TEXT),
-        _TEXT,
-    )
-)  # for who takes this address for that of the interface
+# for who takes this address for that of the interface
+_HEAD = b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+_FORBIDDEN = _HEAD % len(_TEXT) + _TEXT
 UNREAD = 1 << 20  # bytes of events that a reader may be behind
 
 

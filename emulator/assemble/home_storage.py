@@ -133,7 +133,6 @@ class HomeStorage(Storage):
         return name in self._homes.known
 
     def home(self, name: str) -> str | None:
-        """The address of the bank's home."""
         return self._homes.known.get(name, NOWHERE).address
 
     def number(self, name: str) -> int:

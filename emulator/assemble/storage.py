@@ -122,7 +122,6 @@ class FolderStorage(Storage):
         self._progress = progress
 
     def names(self) -> set[str]:
-        """The banks with a folder."""
         if not self._directory.is_dir():
             return set()
         return {path.name for path in self._directory.iterdir() if self.has(path.name)}
@@ -132,11 +131,9 @@ class FolderStorage(Storage):
         return self._directory / name
 
     def has(self, name: str) -> bool:
-        """Whether the bank has a folder."""
         return FILE_NAME.fullmatch(name) is not None and self.of(name).is_dir()
 
     def open(self, name: str) -> Documents:
-        """The documents in the bank's folder, which is created if it is missing."""
         return self._open(self.of(name))
 
     def _open(self, folder: Path) -> Documents:
@@ -181,7 +178,6 @@ class FolderStorage(Storage):
         shutil.rmtree(aside, ignore_errors=True)
 
     def snapshots(self, name: str) -> Snapshots:
-        """The snapshots in the bank's folder."""
         return FileSnapshots(self.of(name) / "snapshots", power=self.confirms)
 
     def sweep(self) -> None:

@@ -39,7 +39,7 @@ from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
-from emulator.assemble.registry import BankRegistry, bank_of, part_of
+from emulator.assemble.registry import BankRegistry, address_of, bank_of, part_of
 from emulator.assemble.storage import Owed
 from emulator.bank.errors import BankError
 from emulator.store import Documents, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
@@ -179,7 +179,7 @@ class Turns:
         if self._counts.on:
             for request, answer, _ in handled:
                 if isinstance(answer, Response | Stream) and not request.target.startswith("/v1/"):
-                    self._counts.answered(part_of(request), answer.status)
+                    self._counts.answered(part_of(address_of(request.target)[2]), answer.status)
         return error
 
     def _refuse(self, handled: Handled, failed: dict[Documents, Exception]) -> Exception:

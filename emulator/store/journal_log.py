@@ -235,7 +235,6 @@ class JournalLog(Log):
 
     @property
     def sync_needed(self) -> bool:
-        """Whether changes wait for an fsync."""
         return self.confirms and self._documents.sequence > self.synced and self.refusal is None
 
     def begin_sync(self) -> SyncTicket:

@@ -235,17 +235,14 @@ class PostgresLog(Log):
 
     @property
     def owned(self) -> bool:
-        """Whether no other process can be the home."""
         return self.ended is None and self.lease.valid
 
     @property
     def deleting(self) -> bool:
-        """Whether this process deletes the bank, or has done so."""
         return self.lease.deleting
 
     @property
     def sync_needed(self) -> bool:
-        """Whether changes wait for their commit."""
         return bool(self.pending)
 
     def append(self, change: Change) -> None:
@@ -315,7 +312,6 @@ class PostgresLog(Log):
 
     @property
     def compaction_due(self) -> bool:
-        """Whether a new checkpoint would make the next start much faster."""
         return self.size > max(CHECKPOINT, self._weight // 4) and not self.compacting and self.ended is None
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
