@@ -101,7 +101,7 @@ class HomeStorage(Storage):
     """
 
     opens_default = False
-    confirms = keeps = True
+    confirms = True
 
     def __init__(self, homes: Homes) -> None:
         super().__init__()

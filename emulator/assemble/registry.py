@@ -363,7 +363,7 @@ class BankRegistry:
         """
         name = next(iter(self._used), None)
         limit = self.settings.idle_hours * 3600
-        if name is None or not self.storage.keeps or not limit or monotonic() - self._used[name] < limit:
+        if name is None or not limit or monotonic() - self._used[name] < limit or not self.storage.has(name):
             return
         bank = self._open[name].bank
         documents = bank.documents

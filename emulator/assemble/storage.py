@@ -50,12 +50,11 @@ class Storage:
     """Where banks are stored by name: here, in memory, for as long as the process.
 
     A form that stores them overrides the methods, which raise StoreError and OSError. `opens_default`: the default bank
-    is open from the start to the end; `confirms`: answers wait for their changes to last (see `store.Log`); `keeps`: a
-    bank that is closed can be opened again.
+    is open from the start to the end; `confirms`: answers wait for their changes to last (see `store.Log`).
     """
 
     opens_default = True
-    confirms = keeps = False
+    confirms = False
 
     def __init__(self) -> None:
         self._created: Counter[str] = Counter()
@@ -109,8 +108,6 @@ class FolderStorage(Storage):
     A folder is prepared and deleted under a temporary name; a rename puts it in its place or takes it away. `power`:
     changes survive a power failure.
     """
-
-    keeps = True
 
     def __init__(
         self, directory: Path, *, power: bool = False, progress: Callable[[int, int], None] | None = None
