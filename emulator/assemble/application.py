@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import replace
 from ssl import SSLContext
 from time import monotonic
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
@@ -34,7 +34,6 @@ JUDGED = 32  # observations for the conformance report that an idle process judg
 PAUSE = 0.001  # seconds between two of these, in which requests are handled
 YOUNG = 10_000  # objects since the last garbage collection for which an idle process collects
 INITIALIZE = "/v1/sandbox/initialize"  # the operation that may take long
-Result = TypeVar("Result")
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
 
@@ -84,11 +83,10 @@ class BankApplication(Application):
         self._tls = tls
         self._idle: asyncio.TimerHandle | None = None
         self._close_until: float | None = None
-        self.notifier = Notifier(registry.services, registry.opened, change=self.change, post=post)
-        registry.on_open = self.notifier.follow
         self._handled_before = 0
-        self._turns = Turns(registry)
-        self._turns.answers = self.step
+        self._turns = Turns(registry, self.step)
+        self.notifier = Notifier(registry.services, registry.opened, change=self._turns.change, post=post)
+        registry.on_open = self.notifier.follow
 
     def refusal(self, request: Request) -> Response | None:
         """The refusal of a request without the right to the control interface or console, before a bank is asked."""
@@ -215,11 +213,7 @@ class BankApplication(Application):
 
     def apply_due(self) -> Awaitable[None] | None:
         """Apply what is due in watched banks, so that watchers see it without a request."""
-        return self._turns.apply_due(self._registry.watched())
-
-    async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
-        """Change documents of a bank by `work`, outside a turn; returns its result once the change is durable."""
-        return await self._turns.change(work, service.bank.name)
+        return self._turns.apply_due()
 
     def tls_context(self) -> SSLContext:
         """The TLS context of --tls-port: TLS 1.2 or higher, with a certificate of the sandbox CA."""

@@ -118,7 +118,7 @@ class HomeStorage(Storage):
             authority.withdraw(pending)
             return
         try:
-            await authority.keep_these(pending, self._homes.server.rows)
+            await authority.keep(pending, self._homes.server.rows)
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:

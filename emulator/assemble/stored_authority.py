@@ -104,20 +104,16 @@ class StoredAuthority(CertificateAuthority):
                 logger.error("%s", error)
         return new
 
-    def keep(self, rows: Callable[..., Awaitable[Sequence[Any]]]) -> Awaitable[None]:
-        """Store what is pending now by `rows`; StoreUnreachable, TppExists for a name that another process has given.
-
-        What could not be stored was not issued.
-        """
-        return self.keep_these(self.take_pending(), rows)
-
     def take_pending(self) -> Pending:
-        """What is pending, for `keep_these` or `withdraw`; nobody else stores it."""
+        """What is pending, for `keep` or `withdraw`; nobody else stores it."""
         pending, self.pending = self.pending, {}
         return pending
 
-    async def keep_these(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
-        """`keep`, for what was taken."""
+    async def keep(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
+        """Store what was taken by `rows`; StoreUnreachable, TppExists for a name that another process has given.
+
+        What could not be stored was not issued.
+        """
         try:
             for (kind, name), (files, replace) in [*pending.items()]:
                 if not await rows(KEEP, kind, name, secret_of(files), replace, again=False):

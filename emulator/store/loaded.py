@@ -114,9 +114,7 @@ class LoadedDocuments:
         numbers = table.keys.numbers(equals)
         if newest_first:
             numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
-        elif limit is not None:
-            numbers = numbers[:limit]
-        return [orjson.loads(table.rows[number]) for number in numbers]
+        return [orjson.loads(table.rows[number]) for number in numbers[:limit]]
 
     def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
         """The first document of `find`, or None."""
