@@ -150,8 +150,7 @@ class BankApplication(Application):
         handler = self._handlers.get(part)
         if prefix:
             request.prefix = prefix
-            refused = self._guards[part](request) if part in self._guards else None
-            if refused is not None:
+            if (refused := self.refusal(request)) is not None:
                 return refused
             named_service = self._named(name, request)
             if named_service is None and part != "static":  # its files draw a login too

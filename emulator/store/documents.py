@@ -220,13 +220,13 @@ class Documents(LoadedDocuments):
         document: Mapping[str, Any] | None = None,
     ) -> None:
         """Change one document, after noting what it was; raises as `DocumentTable.place`."""
-        was, steps = table.numbers.get(identity), self.steps
-        steps.append((table, identity, was, None if was is None else table.rows[was]))
+        was = table.numbers.get(identity)
+        self.steps.append((table, identity, was, None if was is None else table.rows[was]))
         try:
             table.place(identity, number, raw, document)
         except BaseException:
             if table.sound:
-                steps.pop()
+                self.steps.pop()
             else:
                 self.lose()
             raise

@@ -41,7 +41,7 @@ class DocumentTable(Table):
     documents by `change` within the context of `changing`.
     """
 
-    def __init__(self, kind: Kind[Any]) -> None:
+    def __init__(self, kind: Kind[Any], keys: Keys | None = None) -> None:
         super().__init__(MemoryStorage(), kind.name, cache_size=0)  # type: ignore[no-untyped-call]
         self.kind = kind
         self.json_name = orjson.dumps(kind.name)
@@ -49,7 +49,7 @@ class DocumentTable(Table):
         self.rows: dict[int, bytes] = {}
         self.numbers: dict[str, int] = {}
         self.next_number = 1
-        self.keys = Keys(kind)
+        self.keys = keys or Keys(kind)
         self.in_order = self.sound = True
         self.change: Callable[[DocumentTable, str, int | None, bytes | None], None] = DocumentTable.place
         self.changing: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -66,9 +66,9 @@ class DocumentTable(Table):
 
     def copy(self) -> DocumentTable:
         """A copy, for itself."""
-        table = DocumentTable(self.kind)
+        table = DocumentTable(self.kind, self.keys.copy())
         table.rows, table.numbers = self.sorted_rows().copy(), self.numbers.copy()
-        table.next_number, table.keys = self.next_number, self.keys.copy()
+        table.next_number = self.next_number
         return table
 
     def place(
