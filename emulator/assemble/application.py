@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import replace
 from ssl import SSLContext
 from time import monotonic
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
@@ -17,14 +17,14 @@ from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import API_PREFIX, BankService, finish, health, ready
 from emulator.assemble.notifier import Notifier, Post
-from emulator.assemble.registry import COMPACTING, DEFAULT, NAMED_BANK, BankRegistry, bank_of
+from emulator.assemble.registry import COMPACTING, DEFAULT, BankRegistry, address_of, bank_of, part_of
 from emulator.assemble.turns import Turns, refuse
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
-from emulator.store import Documents, StoreLost, StoreUnwritable, StoreVoid
+from emulator.store import StoreLost, StoreUnwritable, StoreVoid
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
@@ -34,7 +34,6 @@ JUDGED = 32  # observations for the conformance report that an idle process judg
 PAUSE = 0.001  # seconds between two of these, in which requests are handled
 YOUNG = 10_000  # objects since the last garbage collection for which an idle process collects
 INITIALIZE = "/v1/sandbox/initialize"  # the operation that may take long
-Result = TypeVar("Result")
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
 
@@ -80,37 +79,25 @@ class BankApplication(Application):
         """Imports what the start has left for the first request; for any thread."""
         self._registry = registry
         self._handlers = handlers
-        self._guards = {place: handler.refuse for place, handler in handlers.items() if isinstance(handler, Guarded)}
+        self._guards = {part: handler.refuse for part, handler in handlers.items() if isinstance(handler, Guarded)}
         self._tls = tls
         self._idle: asyncio.TimerHandle | None = None
         self._close_until: float | None = None
-        self.notifier = Notifier(registry.services, registry.opened, change=self.change, post=post)
-        registry.on_open = self.notifier.follow
         self._handled_before = 0
-        self._turns = Turns(registry)
-        self._turns.answers = self.step
+        self._turns = Turns(registry, self.step)
+        self.notifier = Notifier(registry.services, registry.opened, change=self._turns.change, post=post)
+        registry.on_open = self.notifier.follow
 
     def refusal(self, request: Request) -> Response | None:
         """The refusal of a request without the right to the control interface or console, before a bank is asked."""
-        path, _ = split_target(request.target)
-        named = NAMED_BANK.match(path)
-        guard = self._guards.get(_place(path[named.end() :] if named else path))
-        if guard is None:
-            return None
-        return guard(replace(request, prefix=named[0]) if named else request)
+        prefix, _, path = address_of(request.target)
+        guard = self._guards.get(part_of(path))
+        return None if guard is None else guard(replace(request, prefix=prefix) if prefix else request)
 
     @property
     def default(self) -> BankService:
         """The default bank."""
         return self._registry.default
-
-    @property
-    def store(self) -> Documents:
-        """The documents of the default bank."""
-        documents = self._registry.documents()
-        if documents is None:
-            raise RuntimeError("the default bank is always open")
-        return documents
 
     def turn(self) -> Turn:
         """The next turn of requests."""
@@ -158,22 +145,21 @@ class BankApplication(Application):
             raise StoreLost("another process had the bank meanwhile")
 
     def _dispatch(self, service: BankService, request: Request) -> Answered:
-        path, _ = split_target(request.target)
-        named = NAMED_BANK.match(path)
-        if named is not None:
-            path = path[named.end() :]
-            place = _place(path)
-            request.prefix = named[0]
-            refused = self._guards[place](request) if place in self._guards else None
-            if refused is not None:
+        prefix, name, path = address_of(request.target)
+        part = part_of(path)
+        handler = self._handlers.get(part)
+        if prefix:
+            request.prefix = prefix
+            if (refused := self.refusal(request)) is not None:
                 return refused
-            named_service = self._named(named[1], request)
-            if named_service is None and place != "static":  # its files draw a login too
-                return self._no_bank(replace(request, prefix=""), place, named[1])
+            named_service = self._named(name, request)
+            if named_service is None and part != "static":  # its files draw a login too
+                if isinstance(handler, Pages):
+                    return handler.no_bank(replace(request, prefix=""), name)
+                raise BankError("NOT_FOUND", f"The bank {name} does not exist.")
             service = named_service or service
         if path.startswith(f"{API_PREFIX}/v1/"):
             return _answer(service, replace(request, prefix=request.prefix + API_PREFIX))
-        handler = self._handlers.get(_place(path))
         if handler is not None:
             if progression.is_behind(service.bank):
                 return Unfinished(_settled(service, lambda: _handled_by(handler, service, request, path))).step()
@@ -199,12 +185,6 @@ class BankApplication(Application):
                 raise
             return self._registry.stand_in()
 
-    def _no_bank(self, request: Request, place: str, name: str) -> Response:
-        handler = self._handlers.get(place)
-        if isinstance(handler, Pages):
-            return handler.no_bank(request, name)
-        raise BankError("NOT_FOUND", f"The bank {name} does not exist.")
-
     def _about(self, service: BankService, request: Request, path: str) -> Response:
         if request.method == "OPTIONS":
             return Response(204, [("Allow", "GET, HEAD, OPTIONS")])
@@ -220,16 +200,10 @@ class BankApplication(Application):
 
     def refused(self, request: Request, response: Response) -> None:
         """Let the bank complete and log a refusal of the web server to a request of its TPP interface."""
-        service, path = self._opened(split_target(request.target)[0])
-        if service is not None and _place(path) not in self._handlers and path not in _ABOUT:
+        _, name, path = address_of(request.target)
+        service = self._registry.opened(name or DEFAULT)
+        if service is not None and part_of(path) not in self._handlers and path not in _ABOUT:
             service.refused(request, response)
-
-    def _opened(self, path: str) -> tuple[BankService | None, str]:
-        """The bank of a path, None if it is not open, and the path within that bank."""
-        named = NAMED_BANK.match(path)
-        if named is None:
-            return self._registry.opened(DEFAULT), path
-        return self._registry.opened(named[1]), path[named.end() :]
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a watched bank; None for nothing."""
@@ -238,11 +212,7 @@ class BankApplication(Application):
 
     def apply_due(self) -> Awaitable[None] | None:
         """Apply what is due in watched banks, so that watchers see it without a request."""
-        return self._turns.apply_due(self._registry.watched())
-
-    async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
-        """Change documents of a bank by `work`, outside a turn; returns its result once the change is durable."""
-        return await self._turns.change(work, service.bank.name)
+        return self._turns.apply_due()
 
     def tls_context(self) -> SSLContext:
         """The TLS context of --tls-port: TLS 1.2 or higher, with a certificate of the sandbox CA."""
@@ -277,11 +247,6 @@ class BankApplication(Application):
     def close(self) -> None:
         """Compact the documents and release the state directory."""
         self._registry.close(self._close_until)
-
-
-def _place(path: str) -> str:
-    """The first segment of a path, by which handlers are chosen."""
-    return path[1:].partition("/")[0]
 
 
 def _collect_young() -> None:

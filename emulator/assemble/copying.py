@@ -31,20 +31,10 @@ CA_FILES = ("ca.pem", "ca-key.pem")
 CERTIFICATE = "certificate.pem"
 
 
-class TargetHoldsBanks(StoreError):
-    """The target is not empty."""
-
-    def __init__(self, target: object, banks: list[str]) -> None:
-        what = f"banks ({', '.join(banks)})" if banks else "a sandbox CA"
-        super().__init__(f"{target} holds {what}; --replace deletes what is there")
-
-
-class InUse(StoreError):
-    """Processes use the target; the text names it and where one of them is connected from."""
-
-
-class Missing(StoreError):
-    """The source is empty; the text names it."""
+def not_empty(target: object, banks: list[str]) -> StoreError:
+    """The refusal of a target that is not empty."""
+    what = f"banks ({', '.join(banks)})" if banks else "a sandbox CA"
+    return StoreError(f"{target} holds {what}; --replace deletes what is there")
 
 
 class StoredFile(NamedTuple):
@@ -63,8 +53,8 @@ class Place(Protocol):
         ...
 
     def write(self, files: Iterator[StoredFile], *, replace: bool) -> None:
-        """Store these in place of the present content; TargetHoldsBanks if there is some and not `replace`, StoreLocked
-        or InUse if processes use it.
+        """Store these in place of the present content; StoreError if there is some and not `replace`, or if processes
+        use it.
         """
         ...
 
@@ -87,7 +77,7 @@ class Copied:
 
 
 def copy(source: Place, target: Place, *, replace: bool) -> Copied:
-    """Copy everything; StoreError (TargetHoldsBanks without `replace`, Missing, StoreLocked, InUse), OSError."""
+    """Copy everything; StoreError if the source is empty, the target is not, or they are in use; OSError."""
     copied = Copied()
     with source.reading() as files:
         target.write(copied.counting(files), replace=replace)
@@ -109,10 +99,10 @@ class Directory:
         """A `with` block in which no process can write to any bank; StoreLocked."""
         complete(self._state)
         if not self._folders.names():
-            raise Missing(f"{self._state} holds no bank")
+            raise StoreError(f"{self._state} holds no bank")
         check_plain(self._state)
         if not (self._state / "ca.pem").exists():
-            raise Missing(f"{self._state} has no sandbox CA (ca.pem)")
+            raise StoreError(f"{self._state} has no sandbox CA (ca.pem)")
         with self._locked():
             yield self._files()
 
@@ -145,7 +135,7 @@ class Directory:
         complete(self._state)
         present = sorted(self._folders.names())
         if (present or (self._state / "ca.pem").exists()) and not replace:
-            raise TargetHoldsBanks(self, present)
+            raise not_empty(self, present)
         with self._locked(), replacement(self._state) as folder:
             for name in ("banks", "tpps", "bank"):
                 make_private(folder / name)

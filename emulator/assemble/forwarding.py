@@ -33,8 +33,9 @@ import json
 import logging
 import socket
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
@@ -56,13 +57,9 @@ IDLE = 16  # connections to one address that are kept while nobody uses them
 LARGEST_HEAD = 4 << 20  # bytes
 LARGEST_BODY = 64 << 20
 _TEXT = b"Here only the processes of this bank are answered, which know its secret.\n"
-_FORBIDDEN = (
-    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
-    % (
-        len(_TEXT),
-        _TEXT,
-    )
-)  # for who takes this address for that of the interface
+# for who takes this address for that of the interface
+_HEAD = b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+_FORBIDDEN = _HEAD % len(_TEXT) + _TEXT
 UNREAD = 1 << 20  # bytes of events that a reader may be behind
 
 
@@ -310,8 +307,8 @@ class Ways:
                 raise NotDelivered(_NOT_DELIVERED[kind].format(address), moved=kind == "elsewhere")
             status, headers = answer["status"], [(name, value) for name, value in answer["headers"]]
             if kind == "stream":
-                events = self._events(reader, writer, bank, home)
-                return Stream(status, headers, lambda push: _subscribed(events, writer, push))
+                chunks = partial(self._chunks, reader, writer, bank, home)
+                return Stream(status, headers, lambda push: _subscribed(chunks(push), writer))
             response = Response(status, headers, body, Delivery(answer["delay"], answer["disconnect"]))
             if kind == "parts":
                 response.parts = BodyParts(answer["parts"], self._pieces(address, reader, writer, bank, home))
@@ -364,9 +361,12 @@ class Ways:
         else:
             writer.close()
 
-    async def _events(self, reader: StreamReader, writer: StreamWriter, bank: str, home: str) -> AsyncIterator[bytes]:
-        while chunk := await self._sent(reader.read(1 << 16), writer, bank, home):
-            yield chunk
+    async def _chunks(self, reader: StreamReader, writer: StreamWriter, bank: str, home: str, push: Push) -> None:
+        """Pass a stream of events on to its end."""
+        with suppress(OSError):
+            while chunk := await self._sent(reader.read(1 << 16), writer, bank, home):
+                push(chunk)
+        push(None)
 
     async def _pieces(
         self, address: str, reader: StreamReader, writer: StreamWriter, bank: str, home: str
@@ -386,14 +386,8 @@ class Ways:
         self._release(address, reader, writer)
 
 
-def _subscribed(events: AsyncIterator[bytes], writer: StreamWriter, push: Push) -> Unsubscribe:
-    async def read() -> None:
-        with suppress(OSError):
-            async for chunk in events:
-                push(chunk)
-        push(None)
-
-    reading = asyncio.get_running_loop().create_task(read())
+def _subscribed(chunks: Coroutine[Any, Any, None], writer: StreamWriter) -> Unsubscribe:
+    reading = asyncio.get_running_loop().create_task(chunks)
 
     def unsubscribe() -> None:
         reading.cancel()

@@ -20,7 +20,7 @@ from emulator.ca import TppExists
 from emulator.store import Documents, Image, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.postgres.connection import StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Lease
-from emulator.store.postgres.log import DELETE
+from emulator.store.postgres.log import DELETE, EMPTY, PostgresLog
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 _SNAPSHOT = "SELECT body FROM {schema}.snapshot WHERE bank = %s AND name = %s"
@@ -62,7 +62,7 @@ class ServerSnapshots(Snapshots):
         yield from in_thread(lambda: self._write(name, image, created), lasts=True)
 
     def _write(self, name: str, image: Image, created: datetime) -> None:
-        bank, content = self._lease.name, snapshot_bytes(image.tables)
+        bank, content = self._lease.name, snapshot_bytes(image.rows)
         _execute(self._homes, _SAVE_SNAPSHOT, name, created, content, bank, self._lease.epoch)
         try:
             gone = self._homes.server.rows_in_thread(_TAKE_SNAPSHOT_BACK, bank, name, created, self._lease.made)
@@ -101,7 +101,7 @@ class HomeStorage(Storage):
     """
 
     opens_default = False
-    confirms = keeps = True
+    confirms = True
 
     def __init__(self, homes: Homes) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class HomeStorage(Storage):
             authority.withdraw(pending)
             return
         try:
-            await authority.keep_these(pending, self._homes.server.rows)
+            await authority.keep(pending, self._homes.server.rows)
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:
@@ -133,7 +133,6 @@ class HomeStorage(Storage):
         return name in self._homes.known
 
     def home(self, name: str) -> str | None:
-        """The address of the bank's home."""
         return self._homes.known.get(name, NOWHERE).address
 
     def number(self, name: str) -> int:
@@ -155,7 +154,7 @@ class HomeStorage(Storage):
     def creating(self, name: str) -> Iterator[New]:
         """Empty documents, which are stored with their first changes."""
         homes, lease = self._homes, self._lease(name)
-        documents = homes.documents(lease)
+        documents = Documents(PostgresLog(lease, homes.commits, EMPTY), KINDS)
         with ExitStack() as undo:
             undo.callback(documents.discard)
 

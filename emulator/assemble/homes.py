@@ -46,7 +46,7 @@ from emulator.ca import TppExists
 from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases, Whereabouts
-from emulator.store.postgres.log import EMPTY, SWEEP, Commits, Content, PostgresLog, abandoned, content_of
+from emulator.store.postgres.log import Commits, PostgresLog, content_of
 from emulator.web.application import Answering, Watching
 
 logger = logging.getLogger(__name__)
@@ -330,9 +330,9 @@ class Homes:
         name = lease.name
         content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
         lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
-        if left := await abandoned(self.server, name, content):
-            self.commits.spawn(self.server.rows(SWEEP, name, left))
-        documents = await asyncio.get_running_loop().run_in_executor(None, self.documents, lease, content)
+        log = PostgresLog(lease, self.commits, content)
+        documents = await asyncio.get_running_loop().run_in_executor(None, Documents, log, KINDS)
+        await log.sweep()
         memory = await self.leases.memory(lease)  # last: reading it deletes it, so nothing may fail after that
         if self.leases.held.get(name) is not lease or not lease.valid:
             raise StoreLost(f"bank {name} took too long to load")
@@ -340,10 +340,6 @@ class Homes:
         self.known[name] = self.leases.here
         if memory is not None:
             remember(service, memory)
-
-    def documents(self, lease: Lease, content: Content = EMPTY) -> Documents:
-        """The documents of a bank that was taken, for any thread; StoredDataDamaged."""
-        return Documents(PostgresLog(lease, self.commits, content), KINDS)
 
     def _lost(self, log: PostgresLog) -> None:
         documents, lease = self.registry.documents(log.name), self.leases.held.get(log.name)
@@ -427,11 +423,11 @@ class Homes:
         if self.registry.watched():
             await self.refresh()
         else:
-            await self.authority.refresh(self.server)
+            self.authority.learn(await self.server.rows(READ, self.authority.version))
         self.authority.adopt()  # what is stored is known: a folder may be that of a TPP that could not be replaced
         if self.authority.pending:
             with suppress(TppExists):  # another process has just issued one of this name
-                await self.authority.keep(self.server.rows)
+                await self.authority.keep(self.authority.take_pending(), self.server.rows)
         closed = [name for name, lease in self.leases.held.items() if self._is_closed(lease)]
         if closed:
             await self._give_back(closed)

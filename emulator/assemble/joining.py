@@ -204,7 +204,7 @@ async def _joined(
         authority = StoredAuthority(settings.state, await rows(READ, -1), clock=real_now)
         authority.adopt()
         authority.demo()
-        await authority.keep(rows)
+        await authority.keep(authority.take_pending(), rows)
         secret = known.get(ENTRANCE)
         if secret is None:
             secret = secrets.token_hex(32).encode()

@@ -37,14 +37,12 @@ Post = Callable[[str, bytes, str, str | None], Awaitable[DeliveryResult]]
 Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
 """Change documents outside a request; returns the result once the change is durable."""
 
-Claiming = Change[list[Notification] | None]
-Spawn = Callable[[Coroutine[object, object, None]], None]
-
 
 class Notifier:
     """The senders of a process, for the banks that `services` gives and `opened` finds by name.
 
-    A bank has one while its setting is on, of thousands hardly one, and waits for no other bank's.
+    A bank has one while its setting is on, of thousands hardly one, and waits for no other bank's. Without `post`
+    nothing is sent.
     """
 
     def __init__(
@@ -52,13 +50,13 @@ class Notifier:
         services: Callable[[], Iterator[BankService]],
         opened: Callable[[str], BankService | None],
         *,
-        change: Claiming,
+        change: Change[list[Notification] | None],
         post: Post | None,
     ) -> None:
         self._services = services
-        self._opened = opened
-        self._change = change
-        self._post = post
+        self.opened = opened
+        self.change = change
+        self.post = post
         self._loop: asyncio.AbstractEventLoop | None = None  # between `start` and `stop`
         self._senders: dict[str, _Sender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -73,7 +71,7 @@ class Notifier:
 
     def start(self) -> None:
         """Start sending, within a running loop."""
-        if self._post is not None:
+        if self.post is not None:
             self._loop = asyncio.get_running_loop()
             for service in self._services():
                 self.follow(service)
@@ -87,18 +85,16 @@ class Notifier:
             take_note()
 
     def _take_note(self, service: BankService) -> None:
-        if self._post is None or self._loop is None or not service.bank.settings.notifications:
+        if self._loop is None or not service.bank.settings.notifications:
             return
         name = service.bank.name
         sender = self._senders.get(name)
         if sender is None or sender.service is not service:
-            sender = self._senders[name] = _Sender(
-                service, self._opened, change=self._change, post=self._post, spawn=self._spawn
-            )
-            self._spawn(self._run(sender))
+            sender = self._senders[name] = _Sender(service, self)
+            self.spawn(self._run(sender))
         sender.woken.set()
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
         if self._loop is not None:
             task = self._loop.create_task(work)
             self._tasks.add(task)
@@ -128,20 +124,9 @@ class Notifier:
 class _Sender:
     """Sends the notifications of a bank while it is open and its setting on, or something is in flight."""
 
-    def __init__(
-        self,
-        service: BankService,
-        opened: Callable[[str], BankService | None],
-        *,
-        change: Claiming,
-        post: Post,
-        spawn: Spawn,
-    ) -> None:
+    def __init__(self, service: BankService, notifier: Notifier) -> None:
         self.service = service
-        self._opened = opened
-        self._change = change
-        self._post = post
-        self._spawn = spawn
+        self._notifier = notifier
         self.woken = asyncio.Event()  # there may be something to do
         self.rested = asyncio.Event()  # what there was to do is done, or has failed
         self._sending: dict[str, Parties] = {}  # by the id of a notification in flight
@@ -149,7 +134,7 @@ class _Sender:
         self._passed = 0  # due ones before those that are looked at next: one receiver may have thousands
 
     def _is_open(self) -> bool:
-        return self._opened(self.service.bank.name) is self.service
+        return self._notifier.opened(self.service.bank.name) is self.service
 
     @property
     def idle(self) -> bool:
@@ -207,14 +192,14 @@ class _Sender:
         if not self._has_work():
             return
         claim = partial(self._claim, settled, self.service.settling())
-        while (claimed := await self._change(self.service, claim)) is None:
+        while (claimed := await self._notifier.change(self.service, claim)) is None:
             await asyncio.sleep(0)  # requests come between
         for identity in settled:
             del self._settled[identity], self._sending[identity]
         for notification in claimed:
             if notifications.is_claimed(self.service.bank, notification["id"]):
                 self._sending[notification["id"]] = notifications.parties_of(notification)
-                self._spawn(self._send(notification))
+                self._notifier.spawn(self._send(notification))
 
     def _claim(self, settled: Mapping[str, DeliveryResult], pieces: Iterator[None]) -> list[Notification] | None:
         """Settle, release and claim notifications in one change; returns those to send.
@@ -239,6 +224,7 @@ class _Sender:
 
     async def _send(self, notification: Notification) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()
-        outcome = await self._post(notification["uri"], body, notification["id"], notification.get("traceparent"))
-        self._settled[notification["id"]] = outcome
+        post, identity = self._notifier.post, notification["id"]
+        assert post is not None
+        self._settled[identity] = await post(notification["uri"], body, identity, notification.get("traceparent"))
         self.woken.set()

@@ -13,6 +13,7 @@ from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operations import router
 from emulator.api.outcomes import Outcomes
+from emulator.api.router import split_target
 from emulator.api.service import BankService, Sign, Signer
 from emulator.assemble.storage import Storage
 from emulator.bank import fixtures, notifications
@@ -49,7 +50,7 @@ from emulator.store.journal_log import Abandoned
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
-NAMED_BANK = re.compile(rf"/banks/({FILE_NAME.pattern})(?=/|$)")  # the prefix of its addresses
+_NAMED_BANK = re.compile(rf"/banks/({FILE_NAME.pattern})(?=/|$)")  # the prefix of its addresses
 TPP_INTERFACE = re.compile(rf"(?:/banks/({FILE_NAME.pattern}))?/v1/")  # what nearly all requests are sent to
 _NO_BANK = frozenset({"", "health", "metrics", "openapi.json", "docs", "static"})
 MTIME_GRAIN = 0.01  # seconds; the resolution of the modification time of a file
@@ -66,26 +67,24 @@ def bank_of(request: Request) -> tuple[str | None, bool]:
     """
     if (tpp := TPP_INTERFACE.match(request.target)) is not None:
         return tpp[1] or DEFAULT, False
-    named, rest = _named(request)
+    _, named, rest = address_of(request.target)
     if request.method in ("PUT", "DELETE") and rest.startswith("/_emulator/banks/"):
         name = unquote(rest.removeprefix("/_emulator/banks/")).strip("/")
         if FILE_NAME.fullmatch(name):
             return name, True
-    if named:
-        return named[1], False
-    return (None if rest[1:].partition("/")[0] in _NO_BANK else DEFAULT), False
+    return named or (None if part_of(rest) in _NO_BANK else DEFAULT), False
 
 
-def part_of(request: Request) -> str:
-    """The first segment of the path within the bank."""
-    return _named(request)[1][1:].partition("/")[0]
+def address_of(target: str) -> tuple[str, str, str]:
+    """The prefix of a named bank and its name, both empty for the default one, and the path within the bank."""
+    path, _ = split_target(target)
+    named = _NAMED_BANK.match(path)
+    return ("", "", path) if named is None else (named[0], named[1], path[named.end() :])
 
 
-def _named(request: Request) -> tuple[re.Match[str] | None, str]:
-    """The prefix of a bank, None for the default one, and the path within it."""
-    path = request.target.partition("?")[0]
-    named = NAMED_BANK.match(path)
-    return named, path[named.end() :] if named else path
+def part_of(path: str) -> str:
+    """The first segment of a path within a bank."""
+    return path[1:].partition("/")[0]
 
 
 class BankRegistry:
@@ -130,11 +129,6 @@ class BankRegistry:
         if service is None:
             raise StoreLost("another process has the default bank")
         return service
-
-    @property
-    def confirms(self) -> bool:
-        """Whether answers wait for more than the writing of their changes, and may be taken back."""
-        return self.storage.confirms
 
     def names(self) -> list[str]:
         """The names of all banks, including those of an earlier run; the default one first."""
@@ -369,7 +363,7 @@ class BankRegistry:
         """
         name = next(iter(self._used), None)
         limit = self.settings.idle_hours * 3600
-        if name is None or not self.storage.keeps or not limit or monotonic() - self._used[name] < limit:
+        if name is None or not limit or monotonic() - self._used[name] < limit or not self.storage.has(name):
             return
         bank = self._open[name].bank
         documents = bank.documents

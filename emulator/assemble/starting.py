@@ -8,7 +8,7 @@ a process of several has.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+from contextlib import suppress
 from ssl import SSLContext
 from time import monotonic
 
@@ -33,17 +33,10 @@ def is_slow(settings: ServeSettings) -> bool:
 
     Only the journal counts: a snapshot is read several times as fast.
     """
-    if settings.ephemeral:
-        return False
-    directory = settings.state / "banks" / DEFAULT
-    return sum(_size(path) for path in directory.glob("*.jsonl")) > SLOW_BYTES
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # the start itself reports the error
-        return 0
+    with suppress(OSError):  # the start itself reports the error
+        journals = (settings.state / "banks" / DEFAULT).glob("*.jsonl")
+        return not settings.ephemeral and sum(path.stat().st_size for path in journals) > SLOW_BYTES
+    return False
 
 
 class Progress:

@@ -50,12 +50,11 @@ class Storage:
     """Where banks are stored by name: here, in memory, for as long as the process.
 
     A form that stores them overrides the methods, which raise StoreError and OSError. `opens_default`: the default bank
-    is open from the start to the end; `confirms`: answers wait for their changes to last (see `store.Log`); `keeps`: a
-    bank that is closed can be opened again.
+    is open from the start to the end; `confirms`: answers wait for their changes to last (see `store.Log`).
     """
 
     opens_default = True
-    confirms = keeps = False
+    confirms = False
 
     def __init__(self) -> None:
         self._created: Counter[str] = Counter()
@@ -110,8 +109,6 @@ class FolderStorage(Storage):
     changes survive a power failure.
     """
 
-    keeps = True
-
     def __init__(
         self, directory: Path, *, power: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> None:
@@ -122,7 +119,6 @@ class FolderStorage(Storage):
         self._progress = progress
 
     def names(self) -> set[str]:
-        """The banks with a folder."""
         if not self._directory.is_dir():
             return set()
         return {path.name for path in self._directory.iterdir() if self.has(path.name)}
@@ -132,11 +128,9 @@ class FolderStorage(Storage):
         return self._directory / name
 
     def has(self, name: str) -> bool:
-        """Whether the bank has a folder."""
         return FILE_NAME.fullmatch(name) is not None and self.of(name).is_dir()
 
     def open(self, name: str) -> Documents:
-        """The documents in the bank's folder, which is created if it is missing."""
         return self._open(self.of(name))
 
     def _open(self, folder: Path) -> Documents:
@@ -181,7 +175,6 @@ class FolderStorage(Storage):
         shutil.rmtree(aside, ignore_errors=True)
 
     def snapshots(self, name: str) -> Snapshots:
-        """The snapshots in the bank's folder."""
         return FileSnapshots(self.of(name) / "snapshots", power=self.confirms)
 
     def sweep(self) -> None:
@@ -237,7 +230,7 @@ class FileSnapshots(Snapshots):
         def written() -> Path:
             with self._writing():
                 Disk().make_directory(self._directory, sync=self._power)
-                temporary = new_private(file, snapshot_bytes(image.tables))
+                temporary = new_private(file, snapshot_bytes(image.rows))
                 os.utime(temporary, (created.timestamp(), created.timestamp()))
                 return temporary
 

@@ -23,7 +23,7 @@ from emulator.assemble.copying import CA_FILES
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
 from emulator.ca.files import ca_file, make_private, write_folder, write_private
 from emulator.store import StoreError
-from emulator.store.postgres.connection import Server, StoredDataDamaged
+from emulator.store.postgres.connection import StoredDataDamaged
 
 logger = logging.getLogger(__name__)
 
@@ -76,52 +76,44 @@ class StoredAuthority(CertificateAuthority):
         if stored.get((ANSWERS, "")) != files:
             self.pending[ANSWERS, ""] = files, True
         self._directory = None  # TPPs are those that are stored
-        self.take(read)
+        for secret in read:
+            self._take(*secret)
 
-    def take(self, secrets: Iterable[Secret]) -> list[str]:
-        """Add the secrets that were stored since; the names of TPPs that are new here."""
-        new = []
-        for kind, name, version, body in secrets:
-            self.version = max(self.version, version)
-            files = files_of(kind, name, body)
-            if kind == LOGOUT:
-                started, _, identity = name.partition(".")
-                self.ended[identity] = int(started) if started.isdecimal() else 0
-            known = self._in_memory.get(name)
-            if kind == TPP and (known is None or known.certificate_pem.encode() != files["certificate.pem"]):
-                self._enter(name, files)
-                new.append(name)
-        return new
-
-    async def refresh(self, server: Server) -> None:
-        """Read what others have issued; StoreUnreachable."""
-        self.learn(await server.rows(READ, self.version))
+    def _take(self, kind: str, name: str, version: int, body: bytes) -> bool:
+        """Add what is stored; whether it is a TPP that is new here."""
+        self.version = max(self.version, version)
+        files = files_of(kind, name, body)
+        if kind == LOGOUT:
+            started, _, identity = name.partition(".")
+            self.ended[identity] = int(started) if started.isdecimal() else 0
+        known = self._in_memory.get(name)
+        if kind != TPP or (known is not None and known.certificate_pem.encode() == files["certificate.pem"]):
+            return False
+        self._enter(name, files)
+        return True
 
     def learn(self, secrets: Iterable[Secret]) -> list[str]:
-        """Add what others have issued; the names of TPPs that are new here."""
+        """Add what others have issued, READ since `version`; the names of TPPs that are new here."""
         new = []
         for secret in sorted(secrets, key=itemgetter(2)):
             try:
-                if secret[2] > self.version:  # else read at the same time for something else
-                    new += self.take([secret])
+                # else read at the same time for something else
+                if secret[2] > self.version and self._take(*secret):
+                    new.append(secret[1])
             except StoredDataDamaged as error:  # one TPP is missing, and nothing else
                 logger.error("%s", error)
         return new
 
-    def keep(self, rows: Callable[..., Awaitable[Sequence[Any]]]) -> Awaitable[None]:
-        """Store what is pending now by `rows`; StoreUnreachable, TppExists for a name that another process has given.
-
-        What could not be stored was not issued.
-        """
-        return self.keep_these(self.take_pending(), rows)
-
     def take_pending(self) -> Pending:
-        """What is pending, for `keep_these` or `withdraw`; nobody else stores it."""
+        """What is pending, for `keep` or `withdraw`; nobody else stores it."""
         pending, self.pending = self.pending, {}
         return pending
 
-    async def keep_these(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
-        """`keep`, for what was taken."""
+    async def keep(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
+        """Store what was taken by `rows`; StoreUnreachable, TppExists for a name that another process has given.
+
+        What could not be stored was not issued.
+        """
         try:
             for (kind, name), (files, replace) in [*pending.items()]:
                 if not await rows(KEEP, kind, name, secret_of(files), replace, again=False):

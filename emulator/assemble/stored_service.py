@@ -19,7 +19,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from emulator.assemble.copying import InUse, Missing, StoredFile, TargetHoldsBanks
+from emulator.assemble.copying import StoredFile, not_empty
 from emulator.assemble.handover import memory_read
 from emulator.assemble.storage import ENDING
 from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, files_of, secret_of
@@ -73,31 +73,29 @@ class StoredService:
         """
         try:
             url = make_conninfo(self._url, application_name=_OWN_NAME)
-            asyncio.run(self._examined(url, writes=writes))
-            with psycopg.connect(url, autocommit=True, **options(url, self._schema)) as connection:
-                self._connection = connection
-                connection.execute(
-                    f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}"
-                )
+            how = options(url, self._schema)
+
+            async def examine() -> None:
+                async with await psycopg.AsyncConnection.connect(url, autocommit=True, **how) as connection:
+                    await (layout.prepare if writes else layout.verify)(connection, self._schema)
+
+            asyncio.run(examine())
+            level = "READ COMMITTED" if writes else "REPEATABLE READ READ ONLY"
+            with psycopg.connect(url, autocommit=True, **how) as self._connection:
+                self._connection.execute(f"BEGIN ISOLATION LEVEL {level}")
                 yield
-                connection.execute("COMMIT")
+                self._connection.execute("COMMIT")
         except psycopg.Error as error:
             raise unusable(error, self._schema) from error
         finally:
             self._connection = None
-
-    async def _examined(self, url: str, *, writes: bool) -> None:
-        """Create or migrate the tables, or check that they are there."""
-        connecting = psycopg.AsyncConnection.connect(url, autocommit=True, **options(url, self._schema))
-        async with await connecting as connection:
-            await (layout.prepare if writes else layout.verify)(connection, self._schema)
 
     @contextmanager
     def reading(self) -> Iterator[Iterator[StoredFile]]:
         """Everything as of one moment, also while processes write; StoredDataDamaged."""
         with self.open():
             if not self.names():
-                raise Missing(f"{self} holds no bank")
+                raise StoreError(f"{self} holds no bank")
             yield self._files()
 
     def names(self) -> list[str]:
@@ -141,7 +139,7 @@ class StoredService:
             present = [name for name, sequence in locked if sequence > 0]
             has_ca = self.query("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA).fetchone() is not None
             if (present or has_ca) and not replace:
-                raise TargetHoldsBanks(self, present)
+                raise not_empty(self, present)
             self._check_unused()  # again: from now on a process that starts waits for the lock
             for table in ("change", "checkpoint", "snapshot", "secret"):
                 self.query(f"DELETE FROM {{schema}}.{table} WHERE true")
@@ -180,7 +178,7 @@ class StoredService:
             self.query("INSERT INTO {schema}.checkpoint VALUES (%s, %s, %s, %b)", *values)
 
     def _check_unused(self) -> None:
-        """InUse if processes use the store; those that have just ended may still have a connection for a moment."""
+        """StoreError if processes use the store; those that have just ended may have a connection for a moment."""
         name = application_name(self._url, self._schema)
         until = monotonic() + _ENDING
         while True:
@@ -189,7 +187,8 @@ class StoredService:
             if user is None:
                 return
             if monotonic() > until:
-                raise InUse(f"{self} is in use by a process connected from {user[0]}: stop all processes that use it")
+                used = f"{self} is in use by a process connected from {user[0]}"
+                raise StoreError(f"{used}: stop all processes that use it")
             sleep(_ENDING / 10)
 
 

@@ -39,7 +39,7 @@ from emulator.api import render
 from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
-from emulator.assemble.registry import BankRegistry, bank_of, part_of
+from emulator.assemble.registry import BankRegistry, address_of, bank_of, part_of
 from emulator.assemble.storage import Owed
 from emulator.bank.errors import BankError
 from emulator.store import Documents, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
@@ -56,13 +56,14 @@ Handled = list[tuple[Request, Answered, Documents | None]]
 
 
 class Turns:
-    """The turns over the banks of a registry: `handle` for each request, then `end`; the next may begin at once."""
+    """The turns over the banks of a registry: `handle` for each request, then `end`; the next may begin at once.
 
-    answers: Callable[[Request], Answered]
-    """Answers a request within a turn, or does its next step; set by the application."""
+    `answers` answers a request within a turn, or does its next step.
+    """
 
-    def __init__(self, registry: BankRegistry) -> None:
-        self._waits = registry.confirms
+    def __init__(self, registry: BankRegistry, answers: Callable[[Request], Answered]) -> None:
+        self.answers = answers
+        self._waits = registry.storage.confirms
         self.count = 0  # requests so far
         self._registry = registry
         self._group = registry.group
@@ -179,7 +180,7 @@ class Turns:
         if self._counts.on:
             for request, answer, _ in handled:
                 if isinstance(answer, Response | Stream) and not request.target.startswith("/v1/"):
-                    self._counts.answered(part_of(request), answer.status)
+                    self._counts.answered(part_of(address_of(request.target)[2]), answer.status)
         return error
 
     def _refuse(self, handled: Handled, failed: dict[Documents, Exception]) -> Exception:
@@ -209,16 +210,17 @@ class Turns:
         """Abandon compactions; closing the documents compacts them."""
         self._ending.set()
 
-    async def change(self, work: Callable[[], T], name: str) -> T:
-        """Change documents of a bank by `work`; returns its result once the change is durable, or was undone, which is
-        only logged: who needs to know looks at the documents afterwards.
+    async def change(self, service: BankService, work: Callable[[], T]) -> T:
+        """Change documents of a bank by `work`, outside of a turn; returns its result once the change is durable, or
+        was undone, which is only logged: who needs to know looks at the documents afterwards.
         """
         result = work()
-        await self._last([name])
+        await self._last([service])
         return result
 
-    def apply_due(self, services: Sequence[BankService]) -> Awaitable[None] | None:
-        """Apply what is due in these banks, with requests between the steps; None: it is done."""
+    def apply_due(self) -> Awaitable[None] | None:
+        """Apply what is due in watched banks, with requests between the steps; None: it is done."""
+        services = self._registry.watched()
         pieces = chain.from_iterable(service.settling() for service in services)
         if next(pieces, self) is not None and not self._waits:
             self._compact(service.bank.documents for service in services)
@@ -227,13 +229,13 @@ class Turns:
         async def rest() -> None:
             for _ in pieces:
                 await asyncio.sleep(0)
-            await self._last(service.bank.name for service in services)
+            await self._last(services)
 
         return rest()
 
-    async def _last(self, names: Iterable[str]) -> None:
+    async def _last(self, services: Iterable[BankService]) -> None:
         """Make the changes of these banks last; a failure is logged, as no answer waits for it."""
-        for store in filter(None, map(self._registry.documents, names)):
+        for store in filter(None, [self._registry.documents(service.bank.name) for service in services]):
             try:
                 if store.log.sync_needed:
                     await store.log.durable(store.sequence)

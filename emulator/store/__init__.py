@@ -26,13 +26,12 @@ from emulator.store.errors import (
 )
 from emulator.store.journal_log import Durability, JournalLog, open_store
 from emulator.store.kinds import Document, Kind, Ordered
-from emulator.store.loaded import DependentCache, LoadedDocuments
+from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log
 from emulator.store.table import Change, Image
 
 __all__ = [
     "Change",
-    "DependentCache",
     "Document",
     "Documents",
     "Durability",

@@ -167,7 +167,7 @@ def _salvage(report: CheckReport, file: Path) -> str:
         sequence = min(firsts) - 1
     is_whole = not file.read_bytes().startswith(b'{"_store":{"1":') or file.read_bytes().endswith(b"\n}\n}\n")
     unfinished = report.directory / f"{SNAPSHOT}.repair.new"
-    write_snapshot(disk, unfinished, image.tables, sequence)
+    write_snapshot(disk, unfinished, image.rows, sequence)
     disk.rename(unfinished, file)
     disk.sync_directory(report.directory)
     action = f"kept the {count} documents of {SNAPSHOT} that can be read, dropped {len(lost)}; none of them is verified"

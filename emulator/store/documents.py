@@ -145,13 +145,15 @@ class Documents(LoadedDocuments):
             if collects:
                 gc.enable()
 
-    def new_table(self, kind: Kind[Any]) -> DocumentTable:
-        """A table whose documents TinyDB's own methods change as `put` does."""
-        return DocumentTable(kind, change=self._change, changing=self.transaction)
+    def take(self, tables: dict[str, DocumentTable]) -> None:
+        """Use these tables from now on, whose documents TinyDB's own methods change as `put` does."""
+        for table in tables.values():
+            table.change, table.changing = self._change, self.transaction
+        super().take(tables)
 
     def content(self) -> object:
         """An object whose identity changes when the whole content is replaced (a reset) or discarded."""
-        return None if self.discarded else next(iter(self.tables.values())).numbers
+        return None if self.discarded else self._tables
 
     # Changing
 
@@ -196,7 +198,7 @@ class Documents(LoadedDocuments):
         """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
         if not self.depth:
             self.write_waiting()
-        return Image({name: table.content.copy() for name, table in self.tables.items()})
+        return Image(self.tables).copy(None)
 
     def prepare(self, image: Image) -> Image:
         """Prepare an image of any size for one short `restore`; may run in any thread. Raises StoreUnwritable."""
@@ -206,9 +208,8 @@ class Documents(LoadedDocuments):
         """Replace the content by the image's, as one change (of a transaction, if one is open)."""
         tables = (image if image.stored is not None else image.copy(None)).tables
         with self.transaction():
-            step = Replaced(image.stored)
-            self.steps.append(step)
-            self.replace_tables(tables, step.before)
+            self.steps.append(Replaced(self._tables, image.stored))
+            self.replace_tables(tables)
 
     def _change(
         self,
@@ -219,13 +220,13 @@ class Documents(LoadedDocuments):
         document: Mapping[str, Any] | None = None,
     ) -> None:
         """Change one document, after noting what it was; raises as `DocumentTable.place`."""
-        was, steps = table.numbers.get(identity), self.steps
-        steps.append((table, identity, was, None if was is None else table.rows[was]))
+        was = table.numbers.get(identity)
+        self.steps.append((table, identity, was, None if was is None else table.rows[was]))
         try:
             table.place(identity, number, raw, document)
         except BaseException:
             if table.sound:
-                steps.pop()
+                self.steps.pop()
             else:
                 self.lose()
             raise
@@ -249,8 +250,7 @@ class Documents(LoadedDocuments):
             while len(steps) > down_to:
                 step = steps[-1]
                 if isinstance(step, Replaced):
-                    for replaced, content in step.before.items():
-                        replaced.content = content
+                    self.take(step.before)
                 elif callable(step):
                     step()
                 else:
@@ -275,7 +275,7 @@ class Documents(LoadedDocuments):
             loaded = LoadedDocuments(self.kinds.values())
             self.log.load(loaded)
             self.tables = self._tables
-            self.replace_tables({name: table.content for name, table in loaded.tables.items()}, {})
+            self.replace_tables(loaded.tables)
         except Exception as error:
             self.lose()
             if isinstance(error, StoreUnwritable):
@@ -367,7 +367,7 @@ class Documents(LoadedDocuments):
         try:
             if self.tables is self.lost_tables:
                 raise StoreUnwritable(LOST)
-            change = difference(sequence, self.steps)
+            change = difference(sequence, self.steps, self.tables)
             if change is not None:
                 if self.log.confirms:  # before it is stored, as nothing may fail after that
                     unconfirmed.append((sequence, self.steps[:], self.outbox[:]))

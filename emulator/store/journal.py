@@ -29,7 +29,7 @@ from emulator.store.disk import Disk, pieces, write_whole
 from emulator.store.errors import StoreDamaged
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.snapshot import load
-from emulator.store.table import content_named
+from emulator.store.table import Image
 
 SNAPSHOT = "documents.json"
 _NUMBERS = re.compile(rb'\{"sequence":(\d{1,18}),(?:"synced":(\d{1,18}),)?')
@@ -195,18 +195,23 @@ class Recovered:
         if sequence <= documents.sequence:
             return
         try:
-            if (content := content_named(change)) is not None:
-                file = self._directory / content
-                documents.replace(load(pieces(file), file, documents.kinds)[1], documents.sequence)
-                self.contents.add(content)
-                self.size += file.stat().st_size
-            documents.apply(change)
-        except FileNotFoundError:
-            raise StoreDamaged(path, offset, f"{content}, which it names, is missing") from None
+            documents.apply(change, self._content)
         except StoreDamaged as wrong:
-            raise StoreDamaged(path, offset, f"{content}, which it names, is damaged: {wrong.reason}") from wrong
+            raise StoreDamaged(path, offset, f"{wrong.file.name}, which it names, is {wrong.reason}") from wrong
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             raise StoreDamaged(path, offset, f"a change that cannot be applied: {wrong}", intact=True) from wrong
+
+    def _content(self, name: str) -> Image:
+        file = self._directory / name
+        try:
+            image = load(pieces(file), file, self._documents.kinds)[1]
+        except FileNotFoundError:
+            raise StoreDamaged(file, 0, "missing") from None
+        except StoreDamaged as wrong:
+            raise StoreDamaged(file, wrong.offset, f"damaged: {wrong.reason}") from wrong
+        self.contents.add(name)
+        self.size += file.stat().st_size
+        return image
 
 
 def _examine_tear(path: Path, data: bytes, end: int, following: int, later: list[Path]) -> None:

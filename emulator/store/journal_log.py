@@ -42,8 +42,8 @@ from emulator.store.journal import (
 from emulator.store.kinds import Kind
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log
-from emulator.store.snapshot import Tables, write_snapshot
-from emulator.store.table import Change, Image, StoredContent
+from emulator.store.snapshot import write_snapshot
+from emulator.store.table import Change, Image, Rows, StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -92,14 +92,14 @@ class Compaction:
 
     directory: Path
     disk: Disk
-    tables: Tables
+    rows: Rows
     sequence: int
     needless: list[Path]
     replaced: int
     size: int = 0
     placed: bool = False
-    _abandoned: bool = False
-    _placing: ThreadLock = field(default_factory=ThreadLock)
+    abandoned: bool = False
+    placing: ThreadLock = field(default_factory=ThreadLock)
 
     def run(self, pause: Callable[[], None] = lambda: None) -> None:
         """Write, sync, rename, sync the directory, remove the old journal files. Never raises.
@@ -109,9 +109,9 @@ class Compaction:
         """
         unfinished = self.directory / f"{SNAPSHOT}.{uuid4().hex}.new"
         try:
-            self.size = write_snapshot(self.disk, unfinished, self.tables, self.sequence, pause)
-            with self._placing:
-                if self._abandoned:
+            self.size = write_snapshot(self.disk, unfinished, self.rows, self.sequence, pause)
+            with self.placing:
+                if self.abandoned:
                     raise Abandoned
                 self.disk.rename(unfinished, self.directory / SNAPSHOT)
                 self.disk.sync_directory(self.directory)
@@ -120,16 +120,11 @@ class Compaction:
                     self.disk.remove(path)
         except Exception as failed:
             # the directory of an abandoned compaction may not exist any more
-            if not (self._abandoned or isinstance(failed, Abandoned)):
+            if not (self.abandoned or isinstance(failed, Abandoned)):
                 logger.warning("%s: the snapshot could not be renewed: %s", self.directory, failed)
             if not self.placed:
                 with suppress(OSError):
                     self.disk.remove(unfinished)
-
-    def abandon(self) -> None:
-        """Prevent it from becoming the snapshot if it is not yet; waits for a rename in progress."""
-        with self._placing:
-            self._abandoned = True
 
 
 class JournalLog(Log):
@@ -223,7 +218,7 @@ class JournalLog(Log):
                 self._disk.remove(path)
 
         try:
-            size = write_snapshot(self._disk, path, image.tables, 0)
+            size = write_snapshot(self._disk, path, image.rows, 0)
             if self.confirms:
                 self._disk.sync_directory(self.directory)
         except OSError as failed:
@@ -235,7 +230,6 @@ class JournalLog(Log):
 
     @property
     def sync_needed(self) -> bool:
-        """Whether changes wait for an fsync."""
         return self.confirms and self._documents.sequence > self.synced and self.refusal is None
 
     def begin_sync(self) -> SyncTicket:
@@ -341,8 +335,10 @@ class JournalLog(Log):
         self._tried_at = 0 if compaction.placed else self.size
 
     def _abandon_compaction(self) -> None:
+        """Prevent a snapshot from being placed if it is not yet; waits for a rename in progress."""
         if self.compacting is not None:
-            self.compacting.abandon()
+            with self.compacting.placing:
+                self.compacting.abandoned = True
             self.finish_compaction(self.compacting)
 
     def compact(self, pause: Callable[[], None] = lambda: None) -> None:

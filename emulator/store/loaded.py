@@ -9,9 +9,10 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 import orjson
 
 from emulator.store.kinds import D, Document, Kind, Value, by_name, decoded, encoded
-from emulator.store.table import DocumentTable, Image, TableContent
+from emulator.store.table import DocumentTable, Image, Rows
 
 AT_ONCE = 256  # rows
+_NO_CONTENTS: Mapping[str, Image] = {}
 
 Key = TypeVar("Key")
 Cached = TypeVar("Cached")
@@ -57,22 +58,19 @@ class LoadedDocuments:
     KeyError for a kind that is not declared.
     """
 
+    tables: Mapping[str, DocumentTable]
+
     def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
         self.kinds = by_name(kinds)
         if "_store" in self.kinds:
             raise ValueError("the name _store is reserved for snapshots")
         self.sequence = 0
-        self._tables = {name: self.new_table(kind) for name, kind in self.kinds.items()}
-        self.tables: Mapping[str, DocumentTable] = self._tables
-
-    def new_table(self, kind: Kind[Any]) -> DocumentTable:
-        """A table for documents of this kind."""
-        return DocumentTable(kind)
+        self.take({name: DocumentTable(kind) for name, kind in self.kinds.items()})
 
     def table(self, name: str) -> DocumentTable:
         """The table of a kind; an undeclared kind (of an older version) gets a table without indexes."""
         if name not in self.tables:
-            self._tables[name] = self.new_table(Kind(name))
+            self.replace_tables({**self.tables, name: DocumentTable(Kind(name))})
         return self.tables[name]
 
     def get(self, kind: Kind[D], identity: str) -> D | None:
@@ -116,9 +114,7 @@ class LoadedDocuments:
         numbers = table.keys.numbers(equals)
         if newest_first:
             numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
-        elif limit is not None:
-            numbers = numbers[:limit]
-        return [orjson.loads(table.rows[number]) for number in numbers]
+        return [orjson.loads(table.rows[number]) for number in numbers[:limit]]
 
     def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
         """The first document of `find`, or None."""
@@ -217,18 +213,18 @@ class LoadedDocuments:
 
     # Loading
 
-    def apply(self, change: bytes) -> None:
-        """Apply the next change of a log.
+    def apply(self, change: bytes, content: Callable[[str], Image] = _NO_CONTENTS.__getitem__) -> None:
+        """Apply the next change of a log; `content` loads the whole content that it may name.
 
-        A content that the change names must have been loaded before (see `replace`). Removed and moved documents come
-        first, since another document may have got their number. Raises ValueError, KeyError, TypeError or
-        AttributeError for a change that does not fit these documents.
+        Removed and moved documents come first, since another document may have got their number. Raises ValueError,
+        KeyError, TypeError or AttributeError for a change that does not fit these documents.
         """
-        whole = decoded(change)
-        differences = whole.get("then", whole)
-        for kind in differences.get("clear", ()):
-            table = self.table(kind)
-            table.content = TableContent.empty(table.kind)
+        differences = decoded(change)
+        if (name := differences.get("content")) is not None:
+            self.replace_tables(content(name).tables)
+            differences = differences["then"]
+        if cleared := differences.get("clear"):
+            self.replace_tables({name: table for name, table in self.tables.items() if name not in cleared})
         for kind, _, identity in differences.get("delete", ()):
             self.table(kind).place(identity, None, None)
         puts = [(self.table(kind), number, document) for kind, number, document in differences["put"]]
@@ -241,22 +237,27 @@ class LoadedDocuments:
 
     def replace(self, image: Image, sequence: int) -> None:
         """Replace the content by that of an image, with all changes up to `sequence`, which must not be used again."""
-        self.replace_tables(image.tables, {})
+        self.replace_tables(image.tables)
         self.sequence = sequence
 
-    def freeze(self) -> dict[str, TableContent]:
-        """The present documents, without indexes: for another thread to read while this one continues."""
-        return {
-            name: TableContent.empty(table.kind)._replace(rows=table.sorted_rows().copy())
-            for name, table in self.tables.items()
-        }
+    def freeze(self) -> Rows:
+        """The present documents: for another thread to read while this one continues."""
+        return {name: table.sorted_rows().copy() for name, table in self.tables.items()}
 
-    def replace_tables(self, contents: Mapping[str, TableContent], before: dict[DocumentTable, TableContent]) -> None:
-        """Replace the content of every table, after noting what was there `before`."""
-        for name in {**self.tables, **contents}:
-            table = self.table(name)
-            before[table] = table.content
-            table.content = contents.get(name) or TableContent.empty(table.kind)
+    def replace_tables(self, tables: Mapping[str, DocumentTable]) -> None:
+        """Put these in the place of all tables; of a kind without one, an empty table."""
+        whole = {**self.tables, **tables}
+        for name, before in self.tables.items():
+            if name not in tables:
+                whole[name] = DocumentTable(before.kind)
+            whole[name].dependants = before.dependants
+        self.take(whole)
+
+    def take(self, tables: dict[str, DocumentTable]) -> None:
+        """Use these tables from now on."""
+        self._tables = self.tables = tables
+        for table in tables.values():
+            table.changed()
 
 
 def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:

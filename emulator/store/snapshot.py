@@ -27,7 +27,7 @@ import orjson
 from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.kinds import Kind, by_name, decoded
-from emulator.store.table import Image, TableContent
+from emulator.store.table import DocumentTable, Image, Rows
 
 FORMAT = 2
 _OPENING = b'{"_store":{"1":'
@@ -38,20 +38,18 @@ _HEAD = b'{"_store":{"1":{"id":"snapshot","format":%d,"sequence":%d,"crc":"%08x"
 
 AT_ONCE = 256  # rows
 
-Tables = Mapping[str, TableContent]
-
 # A line after the first: number, text and (if it begins with it) id of a document, or any other.
 _LINE = re.compile(rb'"(\d{1,18})":(\{(?:"id":"([^"\\]*)")?.*\}),?\n|(.*)\n')
 
-Row = tuple[int, str | None, bytes | str, bytes, bytes]
+Line = tuple[int, str | None, bytes | str, bytes, bytes]
 """A document in a file: offset, kind, number, text and, if it was seen, id; without a kind it is none."""
 
 
-def _parts(tables: Tables) -> Iterator[bytes]:
+def _parts(rows: Rows) -> Iterator[bytes]:
     """All but the first line."""
-    for name, table in tables.items():
+    for name, documents in rows.items():
         lead = b",%b:{\n" % orjson.dumps(name)
-        numbers, texts = list(table.rows), list(table.rows.values())
+        numbers, texts = list(documents), list(documents.values())
         for at in range(0, len(numbers), AT_ONCE):
             some = zip(numbers[at : at + AT_ONCE], texts[at : at + AT_ONCE], strict=True)
             yield lead + b",\n".join([b'"%d":%b' % row for row in some])
@@ -65,30 +63,28 @@ def _head(sequence: int, body: int) -> bytes:
     return _HEAD % (FORMAT, sequence, crc32(_HEAD % (FORMAT, sequence, 0), body))
 
 
-def _write(write: Callable[[bytes], object], tables: Tables, sequence: int, pause: Callable[[], None]) -> bytes:
+def _write(write: Callable[[bytes], object], rows: Rows, sequence: int, pause: Callable[[], None]) -> bytes:
     """Write a file in parts, its first line without the checksum; returns that line with it."""
     write(_head(sequence, 0))
     check = 0
-    for part in _parts(tables):
+    for part in _parts(rows):
         write(part)
         check = crc32(part, check)
         pause()
     return _head(sequence, check)
 
 
-def snapshot_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
+def snapshot_bytes(rows: Rows, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
     """The whole file; `pause` is called between parts of the work."""
     parts: list[bytes] = []
-    parts[0] = _write(parts.append, tables, sequence, pause)
+    parts[0] = _write(parts.append, rows, sequence, pause)
     return b"".join(parts)
 
 
-def write_snapshot(
-    disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] = lambda: None
-) -> int:
+def write_snapshot(disk: Disk, path: Path, rows: Rows, sequence: int, pause: Callable[[], None] = lambda: None) -> int:
     """Write and sync a snapshot file; returns its size in bytes. Raises OSError."""
     with closing(disk, disk.create(path)) as file:
-        disk.write_at(file, _write(partial(write_whole, disk, file), tables, sequence, pause), 0)
+        disk.write_at(file, _write(partial(write_whole, disk, file), rows, sequence, pause), 0)
         disk.sync(file)
     return path.stat().st_size
 
@@ -140,7 +136,7 @@ def load(
     return sequence, Image(tables)
 
 
-def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Row]:
+def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Line]:
     """The documents in the lines after the first."""
     name: str | None = None
     rest = b""
@@ -161,7 +157,7 @@ def _rows(parts: Iterable[bytes], offset: int) -> Iterator[Row]:
         rest = part[end:]
 
 
-def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
+def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Line]]:
     """The sequence and the documents of a file that another program wrote, or of format 1, as layout 1 has it."""
     try:
         whole = decoded(data)
@@ -176,7 +172,7 @@ def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
     if form not in (1, FORMAT) or not isinstance(sequence, int) or own:
         raise StoreDamaged(file, 0, "the first line does not belong to a snapshot")
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[Line]:
         for name, documents in whole.items():
             if not isinstance(documents, dict) or not all(map(str.isdecimal, documents)):
                 raise StoreDamaged(file, 0, f"the table {name} contains a value that is not a document")
@@ -187,8 +183,8 @@ def _foreign(data: bytes, file: Path) -> tuple[int, Iterator[Row]]:
 
 
 def _loaded(
-    rows: Iterable[Row], file: Path, kinds: Mapping[str, Kind[Any]], lost: list[bytes] | None
-) -> dict[str, TableContent]:
+    rows: Iterable[Line], file: Path, kinds: Mapping[str, Kind[Any]], lost: list[bytes] | None
+) -> dict[str, DocumentTable]:
     tables: dict[str, tuple[dict[int, bytes], dict[str, int]]] = {}
     texts: dict[int, bytes] = {}
     numbers: dict[str, int] = {}
@@ -212,10 +208,10 @@ def _loaded(
             if lost is None:
                 raise StoreDamaged(file, offset, f"a document of kind {name}: {wrong}") from wrong
             lost.append(text)
-    contents: dict[str, TableContent] = {}
+    indexed: dict[str, DocumentTable] = {}
     for name, table in tables.items():
         try:
-            contents[name] = TableContent.of(kinds.get(name) or Kind(name), *table)
+            indexed[name] = DocumentTable.of(kinds.get(name) or Kind(name), *table)
         except ValueError as wrong:
             raise StoreDamaged(file, 0, f"a document of kind {name}: {wrong}") from wrong
-    return contents
+    return indexed

@@ -6,8 +6,10 @@ document id, a number that is also its place in the order of insertion, so that 
 replaces one document. TinyDB's own methods (search, update, remove, ...) are based on that.
 
 `place` is the only function that changes a document: it serves changes, their undoing and the replay of a log. A
-snapshot is loaded as a whole (`TableContent.of`), in half the time. If `place` fails midway, for which memory must be
+snapshot is loaded as a whole (`DocumentTable.of`), in half the time. If `place` fails midway, for which memory must be
 very short, the table is not `sound`, and not to be used any more.
+
+The whole content of a bank is replaced by other tables, and undoing that is to take the former ones back.
 
 A step notes what was there before: undoing is to place that again, the last step first. A change is the difference
 between what was there before the first step and what is there now, each document at most once, whatever happened to it
@@ -16,10 +18,9 @@ in between.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -29,33 +30,8 @@ from tinydb.table import Table
 
 from emulator.store.kinds import Document, Keys, Kind, decoded, encoded
 
-
-class TableContent(NamedTuple):
-    """The structures of a table, to replace those of another one at once."""
-
-    rows: dict[int, bytes]
-    numbers: dict[str, int]
-    next_number: int
-    keys: Keys
-
-    @classmethod
-    def empty(cls, kind: Kind[Any]) -> TableContent:
-        """That of a table without documents."""
-        return cls({}, {}, 1, Keys(kind))
-
-    @classmethod
-    def of(cls, kind: Kind[Any], rows: dict[int, bytes], numbers: dict[str, int]) -> TableContent:
-        """That with these rows; raises ValueError for one that cannot be indexed."""
-        keys = Keys(kind)
-        keys.fill(rows.values(), numbers)
-        in_order = sorted(rows)
-        if in_order != list(rows):
-            rows = {number: rows[number] for number in in_order}
-        return cls(rows, numbers, in_order[-1] + 1 if in_order else 1, keys)
-
-    def copy(self) -> TableContent:
-        """A copy that can be changed for itself."""
-        return TableContent(self.rows.copy(), self.numbers.copy(), self.next_number, self.keys.copy())
+Rows = Mapping[str, Mapping[int, bytes]]
+"""Kind -> number -> JSON text of a document, in insertion order."""
 
 
 class DocumentTable(Table):
@@ -65,21 +41,35 @@ class DocumentTable(Table):
     documents by `change` within the context of `changing`.
     """
 
-    def __init__(
-        self,
-        kind: Kind[Any],
-        *,
-        change: Callable[[DocumentTable, str, int | None, bytes | None], None] | None = None,
-        changing: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ) -> None:
+    def __init__(self, kind: Kind[Any], keys: Keys | None = None) -> None:
         super().__init__(MemoryStorage(), kind.name, cache_size=0)  # type: ignore[no-untyped-call]
         self.kind = kind
         self.json_name = orjson.dumps(kind.name)
         self.dependants: list[Callable[[], None]] = []
-        self.rows, self.numbers, self.next_number, self.keys = TableContent.empty(kind)
+        self.rows: dict[int, bytes] = {}
+        self.numbers: dict[str, int] = {}
+        self.next_number = 1
+        self.keys = keys or Keys(kind)
         self.in_order = self.sound = True
-        self._change = change or DocumentTable.place
-        self._changing = changing
+        self.change: Callable[[DocumentTable, str, int | None, bytes | None], None] = DocumentTable.place
+        self.changing: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @classmethod
+    def of(cls, kind: Kind[Any], rows: dict[int, bytes], numbers: dict[str, int]) -> DocumentTable:
+        """A table with these rows; raises ValueError for one that cannot be indexed."""
+        table = cls(kind)
+        table.keys.fill(rows.values(), numbers)
+        in_order = sorted(rows)
+        table.rows = rows if in_order == list(rows) else {number: rows[number] for number in in_order}
+        table.numbers, table.next_number = numbers, in_order[-1] + 1 if in_order else 1
+        return table
+
+    def copy(self) -> DocumentTable:
+        """A copy, for itself."""
+        table = DocumentTable(self.kind, self.keys.copy())
+        table.rows, table.numbers = self.sorted_rows().copy(), self.numbers.copy()
+        table.next_number = self.next_number
+        return table
 
     def place(
         self, identity: str, number: int | None, raw: bytes | None, document: Mapping[str, Any] | None = None
@@ -126,19 +116,6 @@ class DocumentTable(Table):
             self.sound = False
             raise
 
-    # As a whole
-
-    @property
-    def content(self) -> TableContent:
-        """The structures of the table, not copies."""
-        return TableContent(self.sorted_rows(), self.numbers, self.next_number, self.keys)
-
-    @content.setter
-    def content(self, content: TableContent) -> None:
-        self.rows, self.numbers, self.next_number, self.keys = content
-        self.in_order = self.sound = True
-        self.changed()
-
     def changed(self) -> None:
         """Call the dependants."""
         for dependant in self.dependants:
@@ -160,16 +137,16 @@ class DocumentTable(Table):
         documents: dict[int, Mapping[str, Any]] = {n: orjson.loads(raw) for n, raw in self.sorted_rows().items()}
         updater(documents)
         texts = {number: encoded(document) for number, document in documents.items()}
-        with self._changing():
+        with self.changing():
             for number, raw in list(self.rows.items()):
                 if texts.get(number) != raw:
-                    self._change(self, orjson.loads(raw)["id"], None, None)
+                    self.change(self, orjson.loads(raw)["id"], None, None)
             for number, raw in texts.items():
                 if number not in self.rows:
                     identity: str = documents[number]["id"]
                     if identity in self.numbers:
                         raise ValueError(f"the document {identity!r} exists already")
-                    self._change(self, identity, number, raw)
+                    self.change(self, identity, number, raw)
 
     def _get_next_id(self) -> int:
         number = self.next_number
@@ -200,12 +177,12 @@ def _put(table: DocumentTable, document: Mapping[str, Any]) -> None:
 
 
 class Image(NamedTuple):
-    """The content of a bank at one moment, which never changes: kind -> content of its table.
+    """The content of a bank at one moment, which never changes: kind -> table.
 
     `stored`: what the log has of it, for one short `restore`, which takes the tables over.
     """
 
-    tables: Mapping[str, TableContent]
+    tables: Mapping[str, DocumentTable]
     stored: StoredContent | None = None
 
     @classmethod
@@ -218,19 +195,22 @@ class Image(NamedTuple):
         for kind, several in documents.items():
             for document in several:
                 _put(tables[kind.name], document)
-        return cls({name: table.content for name, table in tables.items()})
+        return cls(tables)
 
     def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
         """A copy of this image with a document inserted or replaced."""
-        table = DocumentTable(kind)
-        if kind.name in self.tables:
-            table.content = self.tables[kind.name].copy()
+        table = self.tables[kind.name].copy() if kind.name in self.tables else DocumentTable(kind)
         _put(table, document)
-        return Image({**self.tables, kind.name: table.content})
+        return Image({**self.tables, kind.name: table})
 
     def copy(self, stored: StoredContent | None) -> Image:
         """A copy for tables that change it."""
-        return Image({name: content.copy() for name, content in self.tables.items()}, stored)
+        return Image({name: table.copy() for name, table in self.tables.items()}, stored)
+
+    @property
+    def rows(self) -> Rows:
+        """The documents, without indexes, as a snapshot has them."""
+        return {name: table.sorted_rows() for name, table in self.tables.items()}
 
     @property
     def size(self) -> int:
@@ -254,21 +234,11 @@ class Change(NamedTuple):
     content: StoredContent | None = None
 
 
-_NAMED = re.compile(rb'\{"sequence":\d+,(?:"synced":\d+,)?"content":"([^"]*)"')
+class Replaced(NamedTuple):
+    """The tables that there were before all of them were replaced, and what the log has of the new content."""
 
-
-def content_named(change: bytes) -> str | None:
-    """The content that a change names, or None; without decoding the change."""
-    named = _NAMED.match(change)
-    return None if named is None else named[1].decode()
-
-
-@dataclass(slots=True, eq=False)
-class Replaced:
-    """The whole content that each table had before all of it was replaced, and what the log has of the new one."""
-
+    before: dict[str, DocumentTable]
     stored: StoredContent | None
-    before: dict[DocumentTable, TableContent] = field(default_factory=dict)
 
 
 Step = tuple[DocumentTable, str, int | None, bytes | None] | Replaced | Callable[[], None]
@@ -279,7 +249,7 @@ what is called to undo a change of something else in memory."""
 _document: Callable[[Any], Any] = itemgetter(0, 1)
 
 
-def difference(sequence: int, steps: list[Any]) -> Change | None:
+def difference(sequence: int, steps: list[Any], tables: Mapping[str, DocumentTable]) -> Change | None:
     """The change from what was before the first step to what is now; None if there is no difference."""
     parts, content = [b'{"sequence":%d,' % sequence], None
     cleared: dict[DocumentTable, None] = {}  # tables that are better written as a whole
@@ -291,7 +261,7 @@ def difference(sequence: int, steps: list[Any]) -> Change | None:
         if content is not None:
             parts.append(b'"content":%b,"then":{' % orjson.dumps(content.file))
             steps = steps[since:]
-        steps = list(_single_steps(steps, cleared, anew))
+        steps = list(_single_steps(steps, tables, cleared, anew))
     touched: dict[Any, Any] = dict.fromkeys(map(_document, steps))
     last_first = steps[::-1]
     touched.update(zip(map(_document, last_first), last_first, strict=True))  # the first step of each
@@ -321,26 +291,30 @@ def difference(sequence: int, steps: list[Any]) -> Change | None:
     return Change(sequence, b"".join((*parts, b'"put":[', *puts, b"]}" if content is None else b"]}}")), content)
 
 
-def _single_steps(steps: list[Step], cleared: dict[DocumentTable, None], anew: set[Any]) -> Iterator[Any]:
-    """The steps with the documents of a replaced table one by one, unless that is to be `cleared`.
+def _single_steps(
+    steps: list[Step], tables: Mapping[str, DocumentTable], cleared: dict[DocumentTable, None], anew: set[Any]
+) -> Iterator[Any]:
+    """The steps with the documents of a replaced table one by one, unless that is to be `cleared`; with the tables of
+    now.
 
     Documents that were put after that are written `anew` even if they are what they were: a reset is a change.
     """
     replaced = False
     for step in steps:
-        if callable(step):
-            continue
-        if not isinstance(step, Replaced):
+        if isinstance(step, Replaced):
+            replaced = True
+            for name, before in step.before.items():
+                table = tables[name]
+                if len(before.numbers) > 2 * len(table.numbers):
+                    cleared[table] = None
+                else:
+                    for identity, number in before.numbers.items():
+                        yield table, identity, number, before.rows[number]
+                    for identity in table.numbers:
+                        yield table, identity, None, None
+        elif isinstance(step, tuple):
+            former, *place = step
+            table = tables[former.name]
             if replaced:
-                anew.add(step[:2])
-            yield step
-            continue
-        replaced = True
-        for table, before in step.before.items():
-            if len(before.numbers) > 2 * len(table.numbers):
-                cleared[table] = None
-            else:
-                for identity, number in before.numbers.items():
-                    yield table, identity, number, before.rows[number]
-                for identity in table.numbers:
-                    yield table, identity, None, None
+                anew.add((table, place[0]))
+            yield (table, *place)

@@ -42,7 +42,7 @@ from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
 from emulator.store.disk import Disk
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from emulator.store.table import TableContent
+from emulator.store.table import DocumentTable
 from emulator.web.handler import Handler
 from tests.known_state import KARI
 from tests.unit.payments.world import STRAKS, domestic, initiate
@@ -578,7 +578,7 @@ async def test_what_long_work_has_read_is_gone_at_its_end(
         await asyncio.sleep(0)
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        assert [left for left in gc.garbage if isinstance(left, TableContent | Unfinished)] == []
+        assert [left for left in gc.garbage if isinstance(left, DocumentTable | Unfinished)] == []
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
@@ -764,7 +764,7 @@ async def test_a_full_disk_while_an_account_is_deleted_is_told_in_the_answer(
         raise StoreUnwritable("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(desk.application.store.log, "append", full)
+        patched.setattr(desk.application.default.bank.documents.log, "append", full)
         answer = await deleting
     assert (answer.status, b"the disk is full" in answer.body) == (503, True)
     logged = next(desk.application.default.log.newest()).response

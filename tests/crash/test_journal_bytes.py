@@ -127,7 +127,7 @@ def test_a_removed_doubled_or_moved_record_is_refused(written: Written) -> None:
 
 
 def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
-    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).tables)
+    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).rows)
     for flip in (0x01, 0xFF):
         for offset in range(len(data)):
             changed = bytearray(data)
@@ -138,7 +138,7 @@ def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
 
 def test_a_snapshot_cut_at_every_byte_is_refused() -> None:
     """A rename never leaves half a file, so half a file is damage."""
-    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).tables)
+    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).rows)
     for size in range(len(data)):
         with pytest.raises(StoreDamaged):
             image_from_bytes(data[:size], KINDS)

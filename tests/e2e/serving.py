@@ -76,25 +76,21 @@ class MadeUpSite:
     def store(self, store: Documents) -> None:
         store.join(self.group)
         self._store = store
-
-    @property
-    def confirms(self) -> bool:
-        return self.store is not None and self.store.log.confirms
+        self.storage.confirms = store.log.confirms
 
     def documents(self, _name: str = "default") -> Documents | None:
         return self.store
 
     def services(self) -> Iterator[Any]:
         if self.store is not None:
-            yield SimpleNamespace(bank=SimpleNamespace(documents=self.store))
+            yield SimpleNamespace(bank=SimpleNamespace(name="default", documents=self.store))
 
     def around(self, local: Answering, _watching: Watching) -> Answering:
         return local
 
     def turn(self) -> Turns:
         if self._turn is None:
-            self._turn = Turns(cast(BankRegistry, self))
-            self._turn.answers = self.handle
+            self._turn = Turns(cast(BankRegistry, self), self.handle)
         return self._turn
 
     def handle(self, request: Request) -> Answered:

@@ -1625,7 +1625,7 @@ async def test_a_damaged_tpp_is_logged_once_and_left_out(
 ) -> None:
     await execute(one.url, "INSERT INTO {schema}.secret VALUES ('tpp', 'odd', 1000000, '[]')")
     for each in (one, two, one):
-        await each.homes.authority.refresh(each.homes.server)
+        await each.homes.refresh()
         assert "odd" not in [tpp["name"] for tpp in (await each.control("GET", "tpps"))["tpps"]]
     logged = [record for record in caplog.records if "the secret tpp odd is damaged: " in record.getMessage()]
     assert len(logged) == 2, "by each process"

@@ -141,15 +141,13 @@ def options(url: str, schema: str) -> dict[str, Any]:
 
 
 class Server:
-    """At most `connections` to the server; `schema` is a plain name. For one event loop at a time."""
+    """At most `connections` to the server; `schema` is a plain name. For one event loop at a time (`open`)."""
 
     def __init__(self, url: str, schema: str, connections: int = 2) -> None:
         self.url = url
         self.schema = schema
         self._free: list[AsyncConnection[TupleRow]] = []
         self._connections = connections
-        self._limit()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._sql: dict[str, str] = {}
         self._in_use: set[AsyncConnection[TupleRow]] = set()
         self._cut = self.closed = False
@@ -183,7 +181,6 @@ class Server:
             yield connection
 
     async def _connection(self, *, new: bool = False) -> AsyncConnection[TupleRow]:
-        self._loop = asyncio.get_running_loop()
         if self._cut:
             raise StoreUnreachable("this process is ending")
         while self._free and not new:
@@ -236,8 +233,6 @@ class Server:
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Do `work` in the event loop, for another thread."""
-        if self._loop is None:
-            raise RuntimeError("there was no event loop yet")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def rows_in_thread(self, statement: str, *values: Any, again: bool = True) -> list[Any]:
@@ -263,15 +258,13 @@ class Server:
             with suppress(psycopg.Error):
                 await self._free.pop().close()
 
-    def _limit(self) -> None:
-        self._places = asyncio.Semaphore(self._connections)
-        self._long = asyncio.Semaphore(max(1, self._connections - 1))
-
     def open(self) -> None:
         """From now on keep connections open, in the running event loop."""
         self.closed = False
-        self._limit()  # once somebody has waited for a semaphore, it belongs to the loop of that time
         self._loop = asyncio.get_running_loop()
+        # once somebody has waited for a semaphore, it belongs to the loop of that time
+        self._places = asyncio.Semaphore(self._connections)
+        self._long = asyncio.Semaphore(max(1, self._connections - 1))
 
 
 _LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connection or the server

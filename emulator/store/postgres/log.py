@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -50,8 +50,8 @@ from emulator.store.postgres.connection import (
     StoreUnreachable,
 )
 from emulator.store.postgres.leases import Lease, Leases
-from emulator.store.snapshot import Tables, load, snapshot_bytes
-from emulator.store.table import Change, Image, StoredContent, content_named
+from emulator.store.snapshot import load, snapshot_bytes
+from emulator.store.table import Change, Image, Rows, StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -163,38 +163,39 @@ def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
             return
 
 
-def fill(store: LoadedDocuments, name: str, content: Content) -> Counter[str]:
-    """Load what is stored of bank `name` into an empty store; the size of each snapshot file. StoredDataDamaged."""
-    sizes: Counter[str] = Counter()
+def fill(store: LoadedDocuments, name: str, content: Content) -> dict[str, StoredContent]:
+    """Load what is stored of bank `name` into an empty store; the snapshot files that were read. StoredDataDamaged."""
+    files: dict[str, StoredContent] = {}
 
-    def replace(file: str, what: str, at: int, *, optional: bool = False) -> None:
+    def image(file: str, what: str | None = None, *, optional: bool = False) -> Image:
+        what = what or f"content {file} of bank {name}"
+        read = files[file] = StoredContent(file, sequence=store.sequence + 1)
+
         def parts() -> Iterator[bytes]:
             for part in content.parts(file):
-                sizes[file] += len(part)
+                read.size += len(part)
                 yield part
 
         try:
-            store.replace(load(parts(), Path(what), store.kinds)[1], at)
+            return load(parts(), Path(what), store.kinds)[1]
         except StoreDamaged as error:
-            if sizes[file] or not optional:
-                raise StoredDataDamaged(what, error.reason if sizes[file] else "it is missing") from error
+            if read.size or not optional:
+                raise StoredDataDamaged(what, error.reason if read.size else "it is missing") from error
+            return Image(store.tables)
 
     try:
         if content.checkpoint:
-            replace(str(content.checkpoint), f"the checkpoint of bank {name}", content.checkpoint)
+            store.replace(image(str(content.checkpoint), f"the checkpoint of bank {name}"), content.checkpoint)
         for sequence, body in content.changes:
             if sequence != store.sequence + 1:
                 break
-            if (file := content_named(body)) is not None:
-                # layout 1 made a content the checkpoint before the change that refers to it
-                first = sequence == content.checkpoint + 1
-                replace(file, f"content {file} of bank {name}", store.sequence, optional=first)
-            store.apply(body)
+            # layout 1 made a content the checkpoint before the change that refers to it
+            store.apply(body, partial(image, optional=sequence == content.checkpoint + 1))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredDataDamaged(f"change {store.sequence + 1} of bank {name}", error) from error
     if store.sequence != content.sequence:
         raise StoredDataDamaged(f"bank {name}", f"changes after {store.sequence} are missing")
-    return sizes
+    return files
 
 
 class PostgresLog(Log):
@@ -227,27 +228,21 @@ class PostgresLog(Log):
             self._commits.drop(self, lost)
             raise lost
         self._store = store
-        sizes = fill(store, self.name, content)
-        self._weight = sizes[str(content.checkpoint)]
-        for sequence, body in content.changes:
-            self.size += len(body)
-            if (file := content_named(body)) is not None:
-                self.size += sizes[file]
-                self.contents[file] = StoredContent(file, size=sizes[file], sequence=sequence)
+        self.contents = fill(store, self.name, content)
+        if content.checkpoint:
+            self._weight = self.contents.pop(str(content.checkpoint)).size
+        self.size = sum(len(body) for _, body in content.changes) + sum(file.size for file in self.contents.values())
 
     @property
     def owned(self) -> bool:
-        """Whether no other process can be the home."""
         return self.ended is None and self.lease.valid
 
     @property
     def deleting(self) -> bool:
-        """Whether this process deletes the bank, or has done so."""
         return self.lease.deleting
 
     @property
     def sync_needed(self) -> bool:
-        """Whether changes wait for their commit."""
         return bool(self.pending)
 
     def append(self, change: Change) -> None:
@@ -317,7 +312,6 @@ class PostgresLog(Log):
 
     @property
     def compaction_due(self) -> bool:
-        """Whether a new checkpoint would make the next start much faster."""
         return self.size > max(CHECKPOINT, self._weight // 4) and not self.compacting and self.ended is None
 
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
@@ -327,11 +321,11 @@ class PostgresLog(Log):
         return self._checkpoint(self._store.freeze(), sequence, self.durable(sequence), self.size, pause)
 
     async def _checkpoint(
-        self, tables: Tables, sequence: int, stored: Awaitable[None], size: int, pause: Callable[[], None]
+        self, rows: Rows, sequence: int, stored: Awaitable[None], size: int, pause: Callable[[], None]
     ) -> None:
         try:
             await stored  # a checkpoint must not be ahead of what is stored
-            body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, tables, sequence, pause)
+            body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, rows, sequence, pause)
             staged = await self.stage(body)
             used = [file for file, content in self.contents.items() if content.sequence <= sequence]
             await self._commits.server.rows(
@@ -352,6 +346,15 @@ class PostgresLog(Log):
         finally:
             self.compacting = False
 
+    async def sweep(self) -> None:
+        """Delete what former homes have staged and nothing refers to; StoreUnreachable.
+
+        Before this home stages anything: a deletion by name may be carried out however late.
+        """
+        staged = [name for (name,) in await self._commits.server.rows(_STAGED, self.name)]
+        if left := [name for name in staged if str(name) not in self.contents]:
+            self._commits.spawn(self._commits.server.rows(SWEEP, self.name, left))
+
     async def stage(self, body: bytes) -> int:
         """Store a snapshot file under a name of its own, a negative number; StoreError."""
         name = -(time_ns() // 1000 * 1024 + randbelow(1024))
@@ -363,7 +366,7 @@ class PostgresLog(Log):
 
     def store_content(self, image: Image) -> StoredContent:
         """Store a whole content that a change can refer to; for a thread. StoreUnwritable."""
-        body, server = snapshot_bytes(image.tables), self._commits.server
+        body, server = snapshot_bytes(image.rows), self._commits.server
         try:
             file = str(server.submit(self.stage(body)).result())
         except StoreUnreachable as error:
@@ -522,12 +525,3 @@ async def _attempted(work: Coroutine[Any, Any, Any]) -> None:
         await work
     except StoreError as error:
         logger.info("left for later: %s", error)
-
-
-async def abandoned(server: Server, name: str, content: Content) -> list[int]:
-    """The names of what former homes of a bank have staged and nothing refers to; StoreUnreachable.
-
-    To be asked for before this home stages anything: a deletion by name may then be carried out however late.
-    """
-    named = {content_named(body) for _, body in content.changes}
-    return [staged for (staged,) in await server.rows(_STAGED, name) if str(staged) not in named]

@@ -99,7 +99,8 @@ async def test_what_falls_due_compacts_and_so_does_a_start(tmp_path: Path, monke
     monkeypatch.setattr(journal_log, "SMALL_JOURNAL", 0)
     documents = open_store(tmp_path, (NOTE,))
     turns = turns_over(documents)
-    await turns.change(lambda: documents.put(NOTE, {"id": "due"}), "default")
+    [service] = turns._registry.services()
+    await turns.change(service, lambda: documents.put(NOTE, {"id": "due"}))
     assert not documents.log.compaction_due
     await asyncio.gather(*turns._compactions)
     assert (tmp_path / SNAPSHOT).exists()

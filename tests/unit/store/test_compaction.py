@@ -13,7 +13,6 @@ from emulator.store import (
     Documents,
     StoreUnwritable,
     journal_log,
-    kinds,
     memory_store,
     open_store,
     snapshot,
@@ -154,7 +153,6 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "AT_ONCE", 9)
-    monkeypatch.setattr(kinds, "SORTED_FROM", 20)
     random = Random(seed)
     store = memory_store(KINDS)
 
@@ -201,7 +199,7 @@ def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginn
 def test_a_snapshot_beside_which_nothing_changes_is_that_of_an_image(store: Documents) -> None:
     store.delete(BOOK, "b7")
     store.put(BOOK, book("b9", author="changed"))
-    assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.image().tables)
+    assert snapshot_bytes(store.freeze()) == snapshot_bytes(store.image().rows)
 
 
 def test_a_slow_start_is_followed_by_a_compaction(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_a_built_image_equals_a_filled_store() -> None:
 
 
 def test_bytes_of_an_image_are_checked() -> None:
-    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books()}).tables)
+    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books()}).rows)
     with pytest.raises(StoreDamaged) as damaged:
         image_from_bytes(data.replace(b"Title 001", b"Title 009"), KINDS, file=Path("named.json"))
     assert damaged.value.file == Path("named.json")
@@ -113,7 +113,7 @@ def test_indexes_are_the_same_whether_documents_come_one_by_one_or_from_a_file()
     documents += [{**some, "id": f"last {number}"} for number, some in enumerate(members)]
     documents.append({"author": 'a "quoted" id', "id": 'x"y', "tags": ["all"]})
     built = Image.build(KINDS, {BOOK: documents})
-    read = image_from_bytes(snapshot_bytes(built.tables), KINDS)
+    read = image_from_bytes(snapshot_bytes(built.rows), KINDS)
     ours, theirs = built.tables["book"], read.tables["book"]
     assert (theirs.rows, theirs.numbers, theirs.next_number) == (ours.rows, ours.numbers, ours.next_number)
     assert theirs.keys.indexes == ours.keys.indexes

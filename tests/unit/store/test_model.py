@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Documents, Image, Kind, Ordered, kinds, memory_store, open_store
+from emulator.store import Document, Documents, Image, Kind, Ordered, memory_store, open_store
 from emulator.store.journal_log import Compaction
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 from tests.unit.store.making import disagreement
@@ -71,9 +70,6 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        # so that few documents are many under one value
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(kinds, "SORTED_FROM", 5)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()
@@ -89,7 +85,6 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
         shutil.rmtree(self.place)
-        self.patch.undo()
 
     def apply(self, operations: list[tuple[str, str, Any]]) -> None:
         for name, of, argument in operations:
@@ -142,7 +137,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     @rule(target=images, image=images)
     def image_as_bytes(self, image: tuple[Image, Model]) -> tuple[Image, Model]:
-        return image_from_bytes(snapshot_bytes(image[0].tables), KINDS), image[1]
+        return image_from_bytes(snapshot_bytes(image[0].rows), KINDS), image[1]
 
     @rule(image=images, operations=OPERATIONS, fails=st.booleans(), prepared=st.booleans())
     def restore(self, image: tuple[Image, Model], operations: list[Any], fails: bool, prepared: bool) -> None:

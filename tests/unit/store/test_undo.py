@@ -85,11 +85,6 @@ CHANGES: dict[str, Callable[[Documents], object]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "SORTED_FROM", 8)
-
-
 def filled(confirms: bool = False) -> tuple[Documents, Tape]:
     tape = Tape(confirms)
     store = Documents(tape, KINDS)
