@@ -317,7 +317,7 @@ class BankService:
             response = render.refusal(refused)
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
-            response = render.refusal(render.UNWRITABLE)
+            response = render.refusal(render.unwritable(error))
         if acting:
             exchange.response = response
             exchange.created = exchange.payment_id  # now: an effect may spoil the body that names it
@@ -435,8 +435,8 @@ class BankService:
                 token = gates.open_access(call)
         except BankError as missing:
             return render.refusal(missing)
-        except StoreUnwritable:
-            return render.refusal(render.UNWRITABLE)
+        except StoreUnwritable as error:
+            return render.refusal(render.unwritable(error))
         return render.refusal(refused, links={"scaRedirect": call.sca_link(token)})
 
 

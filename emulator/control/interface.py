@@ -191,7 +191,7 @@ class Control:
             raise
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
-            response = render.refusal(render.UNWRITABLE)
+            response = render.refusal(render.unwritable(error))
         except Exception as error:
             response = render.refusal(failed(request, error))
         response.headers.append(NO_STORE)
