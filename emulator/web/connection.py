@@ -374,7 +374,7 @@ class Connection(BaseProtocol):
     @property
     def unanswered(self) -> bool:
         """Whether a request waits for its answer, not only the client for the rest of it."""
-        return self._message is not None and not self._answered
+        return self._message is not None and not (self._answered or self._deaf)
 
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
