@@ -366,8 +366,8 @@ class Ways:
         host, _, port = address.rpartition(":")
         opening = asyncio.open_connection(host.strip("[]"), int(port), limit=1 << 20)
         reader, writer = await asyncio.wait_for(opening, CONNECTING)
-        _keep_alive(writer.get_extra_info("socket"), _SILENCE | _UNACKNOWLEDGED)
         _write(writer, self._secret)
+        _keep_alive(writer.get_extra_info("socket"), _SILENCE | _UNACKNOWLEDGED)
         return reader, writer
 
     def _release(self, address: str, reader: StreamReader, writer: StreamWriter) -> None:
