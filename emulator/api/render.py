@@ -34,17 +34,17 @@ JSON = ("Content-Type", "application/json; charset=utf-8")
 # Sizes of the caches of rendered entries (about 1 kB each with the document that is the key), of lists, and of caches.
 RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS = 4096, 32, 8
 TEXT_LIMIT = 512  # characters of `text` and psuMessage
-_UNWRITABLE = BankError(
-    "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
-)
-
-
 # The answer if the bank itself fails; its log has the details.
 _FAILED = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
 _UNUSABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503
 )
 _NO_MEMORY = BankError("SYSTEM_ERROR", "The bank has not enough memory for this.", status=503)
+
+
+def unwritable(cause: Exception) -> BankError:
+    """The 503 of a request whose changes could not be stored."""
+    return BankError("SYSTEM_ERROR", f"The bank cannot store its documents: {cause}.", status=503)
 
 
 def message_body(message: Message) -> answers.TppMessage:
@@ -121,7 +121,7 @@ def failed(request: Request, error: Exception) -> BankError:
     about = {"fields": {name: value for name, value in identified.items() if value is not None}}
     if isinstance(error, OSError | StoreUnwritable):
         logger.error("%s: %s", line, error, extra=about)
-        return _UNUSABLE if isinstance(error, OSError) else _UNWRITABLE
+        return _UNUSABLE if isinstance(error, OSError) else unwritable(error)
     if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         logger.error("%s: not enough memory", line, extra=about)
         return _NO_MEMORY

@@ -21,7 +21,7 @@ What the sender may do when it fails depends on how far it came:
   X-Request-ID.
 - Nothing came for LATE seconds, no answer or not the rest of one: the process may be stopped, or the network lets
   nothing through. It looks each second whether that process is still the home, and breaks the connection once it is
-  not.
+  not. If it is, and the network lets nothing through, that ends by itself within 11 seconds (`_keep_alive`).
 - The connection ended within an answer: the client's ends too.
 """
 
@@ -33,7 +33,7 @@ import json
 import logging
 import socket
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -61,6 +61,9 @@ _TEXT = b"Here only the processes of this bank are answered, which know its secr
 _HEAD = b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 _FORBIDDEN = _HEAD % len(_TEXT) + _TEXT
 UNREAD = 1 << 20  # bytes of events that a reader may be behind
+_SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}  # seconds, and a number; as to PostgreSQL
+# of a request that was sent; not at the home, as a client may read its answers slowly
+_UNACKNOWLEDGED = {"TCP_USER_TIMEOUT": 11_000}  # milliseconds
 
 
 _NOT_DELIVERED = {
@@ -84,6 +87,14 @@ class Broken(Exception):
 
 Here = Callable[[str, Request], Awaitable[Response | Stream | None]]
 """Answers a request to a bank whose home this process is; None if it is not."""
+
+
+def _keep_alive(line: socket.socket, limits: Mapping[str, int]) -> None:
+    """Let a connection end soon where the network lets nothing through any more, and none end because it is idle."""
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in limits.items():
+        if hasattr(socket, name):
+            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _write(writer: StreamWriter, data: bytes) -> None:
@@ -130,6 +141,7 @@ class Entrance:
 
     def __init__(self, bound: socket.socket, home: str, secret: bytes, here: Here, watching: Watching) -> None:
         self._bound = bound
+        _keep_alive(bound, _SILENCE)  # what it accepts inherits that
         self._home = home
         self._secret = secret
         self._here = here
@@ -352,6 +364,7 @@ class Ways:
         opening = asyncio.open_connection(host.strip("[]"), int(port), limit=1 << 20)
         reader, writer = await asyncio.wait_for(opening, CONNECTING)
         _write(writer, self._secret)
+        _keep_alive(writer.get_extra_info("socket"), _SILENCE | _UNACKNOWLEDGED)
         return reader, writer
 
     def _release(self, address: str, reader: StreamReader, writer: StreamWriter) -> None:

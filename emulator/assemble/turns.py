@@ -286,7 +286,7 @@ def refuse(request: Request, answer: Answered, error: Exception) -> None:
         answer.delivery = ELSEWHERE if isinstance(error, StoreLost) else HANG_UP
         return
     if not isinstance(error, BankError):
-        error = BankError("SYSTEM_ERROR", f"The bank cannot store its documents: {error}.", status=503)
+        error = render.unwritable(error)
     refusal = render.refusal(error)
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
     answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE

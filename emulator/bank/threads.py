@@ -34,14 +34,7 @@ def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future
     the request as begun, so that nobody does it again where another process has the bank.
     """
     future: Future[T] = Lasting() if lasts else Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    thread = Thread(target=run, name="request-work", daemon=True)
+    thread = Thread(target=_run, args=(work, future), name="request-work", daemon=True)
     thread.start()
     while not future.done():
         try:
@@ -51,7 +44,10 @@ def in_thread(work: Callable[[], T], *, lasts: bool = False) -> Generator[Future
                 raise
         wait([future], SLICE)
     thread.join()  # at its end it has no more of the result
-    result = future.result()
+    try:
+        result = future.result()
+    finally:
+        del future  # as in `_run`
     if lasts:
         with suppress(StoreUnwritable):
             yield True
@@ -62,15 +58,17 @@ def aside(work: Callable[[], T]) -> Future[T]:
     """Do `work` in a thread that not even the end of the process waits for, as it may never end; none cancels it."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except Exception as error:
-            done.set_exception(error)
-
-    Thread(target=run, name="aside", daemon=True).start()
+    Thread(target=_run, args=(work, done), name="aside", daemon=True).start()
     return done
+
+
+def _run(work: Callable[[], T], future: Future[T]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)
+    finally:
+        del future  # or its exception would keep the frames that it names, perhaps with a whole body, and they it
 
 
 def run_to_end(steps: Generator[object, None, T]) -> T:

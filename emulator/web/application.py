@@ -88,7 +88,7 @@ class Application(Protocol):
         return
 
     async def leave(self) -> None:
-        """Called after the last answer, within the event loop."""
+        """Called once the last answer is computed, within the event loop; clients may still be reading it."""
         return
 
     def close(self) -> None:

@@ -41,6 +41,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _COMMENT = b": still here\n\n"
 _READ_AHEAD = 65536  # bytes of further requests that are accepted while one is being answered
 _PIECE = 16384  # bytes that are parsed before sizes are checked: they do not depend on the packets of the network
+_LOOK = 0.005  # seconds between two looks at what is in progress, when the server stops
 _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5, or more with leading zeros
 
 
@@ -70,7 +71,8 @@ class Connection(BaseProtocol):
         self._message: RawRequestMessage | None = None  # the request that is read or answered
         self._body: StreamReader | None = None  # of `_message`
         self._task: asyncio.Task[None] | None = None  # answers `_message`
-        self._written = False  # bytes of the answer were sent
+        self._answered = False  # the answer to `_message` is computed
+        self._written = False  # bytes of it were sent
         self._held = False  # the client may send nothing more for the moment
         self._deaf = False  # what the client sends is ignored
         self._client_ended = False  # the client has closed its sending side, and still reads
@@ -190,7 +192,9 @@ class Connection(BaseProtocol):
 
     async def _answer(self, message: RawRequestMessage, body: bytes) -> None:
         try:
-            goes_on = await self._deliver(message, await self._handler.answer(self._request(message, body)))
+            answer = await self._handler.answer(self._request(message, body))
+            self._answered = True
+            goes_on = await self._deliver(message, answer)
         except ConnectionError:  # the client has disconnected
             self.drop()
         except Exception as error:
@@ -297,6 +301,7 @@ class Connection(BaseProtocol):
         if self._deaf:
             return
         self._message = self._body = self._task = None
+        self._answered = False
         self._head = b""
         self._expect(min(self._limits.head_seconds, self._limits.idle_seconds), self._silent)
         self._http.message_consumed()
@@ -366,6 +371,11 @@ class Connection(BaseProtocol):
         limits = self._limits
         self._expect(limits.last_linger_seconds if self._listener.ending else limits.linger_seconds, self._close)
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether a request waits for its answer, not only the client for the rest of it."""
+        return self._message is not None and not (self._answered or self._deaf)
+
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
         if self._ended:
@@ -412,6 +422,11 @@ class Listener:
         self.open.discard(connection)
         if self.ending and not self.open:
             self._all_closed.set()
+
+    async def answered(self) -> None:
+        """Return once all requests in progress have answers, which clients may still be reading."""
+        while any(connection.unanswered for connection in self.open):
+            await asyncio.sleep(_LOOK)
 
     async def drain(self) -> None:
         """Accept no new requests, answer those in progress within the time limit, close every connection."""

@@ -154,8 +154,9 @@ class WebServer:
             server.close()
         self._application.stop()
         self._handler.stop()
-        await asyncio.gather(*(listener.drain() for _, listener in self._addresses))
-        await self._application.leave()
+        draining = asyncio.gather(*(listener.drain() for _, listener in self._addresses))
+        await asyncio.gather(*(listener.answered() for _, listener in self._addresses))
+        await asyncio.gather(draining, self._application.leave())
 
 
 async def _serve(server: WebServer, ready: Callable[[list[str]], None], ends: set[signal.Signals]) -> None:

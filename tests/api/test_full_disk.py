@@ -38,6 +38,7 @@ from tests.known_state import DOMESTIC, KARI
 pytestmark = pytest.mark.inside  # a disk of its own
 
 BODIES = examples.bodies(NOW.date())
+CAUSE = os.strerror(errno.ENOSPC)
 
 
 @pytest.fixture
@@ -149,6 +150,7 @@ def _with_and_without_room(tpp: DeskClient, disk: FullDisk, row: Operation) -> N
     else:
         assert row.method != "GET"
         assert (refused.status, messages(refused)) == (503, [("SYSTEM_ERROR", None)])
+        assert CAUSE in refused.text, row.id
         assert refused.headers["X-Request-ID"] == sent["headers"]["X-Request-ID"]
 
 
@@ -237,6 +239,7 @@ def test_a_full_disk_refuses_what_the_control_interface_writes(
                 break
             assert {view: desk.ask("GET", view).json for view in VIEWS} == before, (change, served)
             assert served or (asked.status, asked.errors()) == (503, [("SYSTEM_ERROR", None)]), (change, served)
+            assert asked.status < 300 or CAUSE in asked.texts(), (change, served)
         else:
             disk.full = False
             assert desk.ask(method, path, CHANGES[change]).status < 300, (change, served)
@@ -249,6 +252,7 @@ def test_customers_that_were_made_before_the_disk_was_full_are_told_and_stay(des
     refused = desk.ask("POST", "/generate", CHANGES["POST /generate"])
     assert (refused.status, refused.errors()) == (503, [("SYSTEM_ERROR", None)])
     assert "generated and stored before: 2 customers" in refused.texts()
+    assert CAUSE in refused.texts()
     assert len(desk.get("/people")["people"]) == 4 + 2
 
 

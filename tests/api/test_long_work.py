@@ -563,22 +563,29 @@ async def test_the_snapshots_of_a_bank_go_with_it_whenever_the_client_has_gone_t
         assert bool(people["people"]) == bool(listed["snapshots"]), "the old bank with its snapshot, or the new one"
 
 
-@pytest.mark.parametrize("work", ["snapshots/big/restore", "reset"])
+@pytest.mark.parametrize(
+    ("method", "work", "body", "status"),
+    [
+        ("POST", "snapshots/big/restore", None, 200),
+        ("POST", "reset", None, 200),
+        ("PUT", "settings", {"unknown": "x" * 100_000}, 400),
+    ],
+)
 async def test_what_long_work_has_read_is_gone_at_its_end(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, work: str
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, method: str, work: str, body: Any, status: int
 ) -> None:
     """Not with the next collection of garbage: a bank that is restored again and again would hold each content."""
     monkeypatch.setattr(snapshots, "LARGE", 0)
     assert await desk.status("PUT", "/_emulator/snapshots/big") == 201
-    assert await desk.status("POST", f"/_emulator/{work}") == 200  # the first one imports
+    assert await desk.status(method, f"/_emulator/{work}", body) == status  # the first one imports
     gc.collect()
     gc.disable()
     try:
-        assert await desk.status("POST", f"/_emulator/{work}") == 200
+        assert await desk.status(method, f"/_emulator/{work}", body) == status
         await asyncio.sleep(0)
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        assert [left for left in gc.garbage if isinstance(left, DocumentTable | Unfinished)] == []
+        assert [left for left in gc.garbage if isinstance(left, DocumentTable | Unfinished | Request)] == []
     finally:
         gc.set_debug(0)
         gc.garbage.clear()

@@ -57,6 +57,7 @@ class MadeUpSite:
         self.answers: dict[str, Callable[[Request], Answered]] = {}
         self.pushes: list[Push] = []
         self.ended = asyncio.Event()
+        self.left = asyncio.Event()
         self.due: float | None = None
         self.woken = asyncio.Event()
         self.pem: tuple[Path, Path] | None = None
@@ -140,7 +141,7 @@ class MadeUpSite:
         return context
 
     async def leave(self) -> None:
-        """Nothing to do."""
+        self.left.set()
 
     def close(self) -> None:
         """Nothing is held."""

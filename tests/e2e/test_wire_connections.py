@@ -20,6 +20,7 @@ from tests.tools import tool
 CONTINUE = "Expect: 100-continue"
 CHUNKED = "Transfer-Encoding: chunked"
 FAR = 600.0  # a limit that no test reaches
+LONG = 32 << 20  # bytes: more than the buffers between server and client hold
 
 
 def text(body: bytes, *headers: tuple[str, str], status: int = 200, delivery: Delivery | None = None) -> Response:
@@ -640,6 +641,22 @@ async def test_who_does_not_close_behind_its_last_answer_does_not_hold_up_the_en
         await asyncio.wait_for(served.server.stop(), PATIENCE)
         for client in (answered, watching):
             assert await client.until_closed() == b""
+
+
+@both_loops
+async def test_whoever_reads_slowly_does_not_hold_up_the_hand_over_and_gets_all() -> None:
+    async with serving(limits=Limits(drain_seconds=FAR)) as served:
+        served.application.answers["/long"] = lambda request: text(b"x" * LONG)
+        client = await served.connect()
+        await client.send(get("/long"))
+        await until(lambda: served.application.requests)
+        stopping = asyncio.ensure_future(served.server.stop())
+        await asyncio.wait_for(served.application.left.wait(), PATIENCE)
+        assert not stopping.done()
+        answer = await client.answer()
+        assert len(answer.body) == LONG
+        client.vanish()
+        await asyncio.wait_for(stopping, PATIENCE)
 
 
 @both_loops

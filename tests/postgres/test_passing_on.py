@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -106,6 +107,18 @@ async def test_a_long_body_comes_in_parts_and_the_connection_is_used_again(
         break  # the client goes away in the middle
     assert len(ways._free[one.leases.address]) == free
     assert (await both(one, two, request("GET", "state", bank=bank)))[1] == direct
+
+
+async def test_a_connection_between_processes_does_not_outlast_its_network(
+    one: Process, two: Process, bank: str
+) -> None:
+    """No answer and no event stream waits for hours where packets are lost: the system sees that within seconds."""
+    await two.control("GET", "clock", bank=bank)
+    _, sent = two.homes._ways._free[one.leases.address][-1]
+    assert one.homes._entrance is not None
+    for end in (sent, *one.homes._entrance._connections.values()):
+        line = end.get_extra_info("socket")
+        assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
 
 def follow(stream: Response | Stream) -> tuple[list[Any], Any]:

@@ -153,7 +153,8 @@ def generate(call: ControlCall[DataPlan]) -> Work:
         if stored <= 0:
             raise
         call.publish("customers", "generated")
-        text = f"The bank cannot store more at the moment; generated and stored before: {counted(stored, 'customer')}."
+        why = str(error) or "not enough memory"
+        text = f"The bank cannot store more: {why}; generated and stored before: {counted(stored, 'customer')}."
         raise BankError("SYSTEM_ERROR", text, status=503) from error
     call.publish("customers", "generated")
     return generated

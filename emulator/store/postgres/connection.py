@@ -151,6 +151,7 @@ class Server:
         self._sql: dict[str, str] = {}
         self._in_use: set[AsyncConnection[TupleRow]] = set()
         self._cut = self.closed = False
+        self._answered = self._unanswered = 0  # statements, and attempts to connect
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is logged where it matters
 
     async def rows(
@@ -160,11 +161,15 @@ class Server:
 
         `urgent`: it does not wait for others that take long, whatever it takes itself.
         `again`: it does no harm twice, and is sent once more if a connection that nobody used meanwhile was broken.
+        Whoever waits for a connection while the server answers nobody fails with the first: they would take turns.
         StoreUnreachable: it had no effect; OutcomeUnknown: nobody knows.
         """
         if (sql := self._sql.get(statement)) is None:
             sql = self._sql[statement] = statement.replace("{schema}", f'"{self.schema}"')
+        answered, unanswered = self._answered, self._unanswered
         async with nullcontext() if urgent or within <= ANSWERING else self._long, self._places:
+            if self._unanswered > unanswered and self._answered == answered:
+                raise StoreUnreachable("PostgreSQL does not answer")
             used, connection = bool(self._free), await self._connection()
             try:
                 return await self._executed(within, connection, sql, values)
@@ -190,8 +195,10 @@ class Server:
         try:
             return await asyncio.wait_for(self._connect(), CONNECTING + 1)
         except TimeoutError as error:
+            self._unanswered += 1
             raise StoreUnreachable(f"PostgreSQL has not answered within {CONNECTING + 1} seconds") from error
         except psycopg.Error as error:
+            self._unanswered += isinstance(error, psycopg.errors.ConnectionTimeout)
             raise unreachable(error, self.schema) from error
 
     async def _connect(self) -> AsyncConnection[TupleRow]:
@@ -204,6 +211,7 @@ class Server:
         def cut() -> None:
             nonlocal late
             late = True
+            self._unanswered += 1
             hang_up(connection)
 
         timer = asyncio.get_running_loop().call_later(within, cut)
@@ -211,6 +219,7 @@ class Server:
         try:
             cursor = await connection.execute(sql, values, binary=True)
             rows = await cursor.fetchall() if cursor.description else []
+            self._answered += 1
         except psycopg.Error as error:
             if late or connection.closed or error.sqlstate is None or error.sqlstate[:2] in _LOST:
                 hang_up(connection)
