@@ -39,15 +39,15 @@ def test_a_refused_second_scenario_takes_the_first_one_back(
     files = str(tmp_path / "good.yaml"), str(tmp_path / "bad.yaml")
 
     before = assemble(ServeSettings(state=state), authority=authority)
-    before.store.put(META, {"id": "mine", "kept": True})
-    stood = before.store.dump()
+    before.default.bank.documents.put(META, {"id": "mine", "kept": True})
+    stood = before.default.bank.documents.dump()
     before.close()
 
     with pytest.raises(StartRefused, match="--scenario"):
         assemble(ServeSettings(state=state, scenario=files), authority=authority)
 
     after = assemble(ServeSettings(state=state), authority=authority)
-    assert after.store.dump() == stood
+    assert after.default.bank.documents.dump() == stood
     after.close()
 
 

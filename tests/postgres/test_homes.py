@@ -1820,6 +1820,7 @@ async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQ
 
 async def test_whoever_waits_for_a_connection_to_a_silent_server_fails_with_the_first(one: Process) -> None:
     server = Server(one.url, "bank_emulator", connections=1)
+    server.open()
     asked = [server.rows("SELECT pg_sleep(60)", within=0.1) for _ in range(20)]
     failures = [type(failed) for failed in await asyncio.gather(*asked, return_exceptions=True)]
     assert failures == [OutcomeUnknown, *[StoreUnreachable] * 19]
