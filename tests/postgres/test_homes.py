@@ -801,9 +801,10 @@ async def test_a_process_ends_although_the_store_does_not_answer(
     async with process(one.url, tmp_path / "three") as three:
         await three.control("PUT", "banks/stuck", {"fixtures": "empty"}, status=201)
         async with commits_of(three, unheard, (log._COMMIT_ONE, leases._GIVE_BACK)):
-            three.ask("PUT", "settings", {"progression": "manual"}, bank="stuck")
+            stuck = three.ask("PUT", "settings", {"progression": "manual"}, bank="stuck")
             await silent.wait()
             await asyncio.wait_for(three.homes.leave(), 10)
+            stuck.cancel()
 
 
 async def test_what_a_home_has_left_waits_for_one_that_can_load_the_bank(
