@@ -13,7 +13,7 @@ from emulator.assemble.stored_service import StoredService, check
 from emulator.bank import fixtures, snapshots
 from emulator.store.postgres import log
 from tests.postgres.process import Process, execute
-from tests.postgres.test_homes import has, over, taken
+from tests.postgres.leased import has, over, taken
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
