@@ -18,12 +18,12 @@ from emulator.api.certificates import read_certificate
 from emulator.bank.errors import BankError
 from emulator.bank.problems import InputRefused, unknown
 from emulator.ca.files import make_private, write_private
-from emulator.cli.bank import ask, control_token
-from emulator.cli.failure import Failed
-from emulator.cli.options import bank_url, identity_of, state_directory, trusted_ca
+from emulator.cli.bank import ask, connecting, control_token
+from emulator.cli.options import bank_url, identity_of, state_directory
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
-from emulator.scenario.transport import ReceivedAnswer, Running, TransportFailed
+from emulator.failure import Failed
+from emulator.scenario.transport import ReceivedAnswer
 
 if TYPE_CHECKING:
     from emulator.testing import BankOptions
@@ -177,11 +177,7 @@ class Desk:
 
     def send(self, prepared: Prepared) -> tuple[ReceivedAnswer, str | None]:
         """The answer to a signed request, and its number in the request log; raises Failed."""
-        bank = Running(self.url, token=control_token(), ca=trusted_ca(), timeout=ANSWER_TIMEOUT)
-        try:
-            answer = bank.send(prepared)
-        except TransportFailed as failed:
-            raise Failed(str(failed)) from failed
+        answer = connecting(ANSWER_TIMEOUT)(self.url).send(prepared)
         for entry in self.ask("GET", f"requests?limit={RECENT}")["requests"]:
             if entry["method"] == prepared.method and prepared.target.endswith(entry["target"]):
                 return answer, entry["id"]

@@ -13,9 +13,9 @@ import click
 
 from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
-from emulator.cli.failure import CheckFailed, Failed, needs_extra, working_with
 from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
+from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 
 if TYPE_CHECKING:
     from emulator.conformance.explore.clients import Process

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import click
 from click.shell_completion import CompletionItem
 
-from emulator.cli.failure import Damaged, Failed, working_with
+from emulator.failure import Damaged, Failed, working_with
 from emulator.httpsig.sendable import address_of
 from emulator.settings import ServeSettings, data_folder, variable
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.bank.errors import STATUS
-from emulator.cli.bank import ask, hint, json_value, send
-from emulator.cli.failure import CheckFailed, Failed, Refused, working_with
+from emulator.cli.bank import ask, connecting, hint, json_value
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
+from emulator.failure import CheckFailed, Failed, Refused, working_with
 from emulator.httpsig.sendable import check_sendable, one_line_each
 from emulator.terminal import json_text, one_line
 
@@ -70,7 +70,9 @@ def request(
         check_sendable(prepared.method, prepared.target, prepared.headers)
     except ValueError as error:
         raise Failed(str(error)) from error
-    answer = send(address, lambda bank: bank.send(prepared), timeout=TIMEOUT)
+    answer = connecting(TIMEOUT)(address).send(prepared)
+    if answer.lost:
+        raise Failed(f"{address} closed the connection without an answer")
     click.echo(f"HTTP {answer.status}", err=True)
     if include:
         for name, value in answer.headers:

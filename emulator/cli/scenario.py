@@ -17,7 +17,7 @@ from emulator.cli.bank import (
     ControlCommand,
     ask,
     bank_options,
-    control_token,
+    connecting,
     echo_notes,
     progress,
     rows,
@@ -26,7 +26,6 @@ from emulator.cli.bank import (
     writable_file,
     write_file,
 )
-from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.options import (
     DEFAULT_URL,
     OrderedGroup,
@@ -35,8 +34,8 @@ from emulator.cli.options import (
     complete_scenario,
     data_option,
     output_option,
-    trusted_ca,
 )
+from emulator.failure import CheckFailed, Failed, Refused
 from emulator.terminal import one_line
 
 if TYPE_CHECKING:
@@ -292,10 +291,10 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
 def _transports(url: str | None) -> Callable[[], Transport]:
     """Gives the transport of each story: the running bank at `url`, else a new bank in this process each time."""
     if url is not None:
-        from emulator.scenario.transport import Running
+        from emulator.scenario.transport import TIMEOUT
 
         ask(url, "GET", "clock")  # a bank that does not answer is not a failed story
-        running = Running(url, token=control_token(), ca=trusted_ca())
+        running = connecting(TIMEOUT)(url)
         return lambda: running
     from emulator.assemble.composition import new_transports
 

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from emulator.cli.bank import writable_file, write_file
-from emulator.cli.failure import Failed
 from emulator.cli.options import Command, words
+from emulator.failure import Failed
 from emulator.signals import end_as_interrupted
 
 

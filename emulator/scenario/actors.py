@@ -17,8 +17,9 @@ from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Tex
 from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
+from emulator.failure import Failed
 from emulator.httpsig.sendable import check_sendable
-from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed, asked
+from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed
 from emulator.scenario.values import Context, either
 from emulator.scenario.variables import leaves
 
@@ -111,7 +112,14 @@ class Actors:
 
     def today(self) -> date:
         """The Oslo date of bank time."""
-        return oslo_date(datetime.fromisoformat(asked(self.transport, "GET", "/clock")["now"]))
+        return oslo_date(datetime.fromisoformat(self._ask("GET", "/clock")["now"]))
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer to a request that no step of the story names; raises TransportFailed, which names it."""
+        try:
+            return self.transport.ask(method, path, body)
+        except Failed as failed:
+            raise TransportFailed(f"{method} /_emulator{path} failed: {failed}") from None
 
     def _identity(self, wanted: NewTpp) -> tuple[Identity, str]:
         """The identity of a TPP of the story, and its tppId; a certificate is issued at the first use."""
@@ -126,7 +134,7 @@ class Actors:
             }
             if wanted.flaw is not None:
                 body["flaw"] = wanted.flaw
-            issued = asked(self.transport, "POST", "/tpps", body)
+            issued = self._ask("POST", "/tpps", body)
             certificate = load_pem_x509_certificate(issued["certificate"].encode())
             # Identity.from_pem would verify the key, which takes as long as making one did.
             identity = Identity.of(Credentials(wanted.name, certificate, issued["key"].encode()))
@@ -138,7 +146,7 @@ class Actors:
         if persona.national_id is not None:
             self._person = persona.national_id
             return self._person
-        people = asked(self.transport, "GET", "/people?limit=1000000")["people"][::-1]
+        people = self._ask("GET", "/people?limit=1000000")["people"][::-1]
         named = set(_texts([*clues]))
         for person in people:
             if any(named & {account["id"], account["iban"], account["bban"]} for account in person["accounts"]):
@@ -175,7 +183,7 @@ class Actors:
             "accounts": persona.accounts,
         }
         body = {name: value for name, value in wished.items() if value is not None}
-        tpp.use_session(asked(self.transport, "POST", "/sessions", body))
+        tpp.use_session(self._ask("POST", "/sessions", body))
 
     def send(self, prepare: Callable[[], Prepared]) -> ReceivedAnswer:
         """Sign and send a request of a TPP."""
