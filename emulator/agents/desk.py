@@ -21,8 +21,9 @@ from emulator.ca.files import make_private, write_private
 from emulator.cli.bank import ask, connecting, control_token
 from emulator.cli.options import bank_url, identity_of, state_directory
 from emulator.client.signing import Identity
-from emulator.client.tpp import Prepared, Tpp
+from emulator.client.tpp import Tpp
 from emulator.failure import Failed
+from emulator.httpsig.sendable import Prepared
 from emulator.scenario.transport import ReceivedAnswer
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from emulator.cli.options import words
 from emulator.cli.sca import sca_place
 from emulator.cli.scenario import applied
 from emulator.failure import Failed, Refused
-from emulator.httpsig.sendable import check_sendable
 from emulator.terminal import message_lines, one_line, request_line
 
 LONGEST = 1500  # characters of a body in an answer
@@ -153,7 +152,7 @@ class Tools:
         content: dict[str, Any] = {"body": body} if isinstance(body, str) else {"json": body}
         try:
             prepared = signer.tpp.prepare(method, path, headers=changes, **content)
-            check_sendable(prepared.method, prepared.target, prepared.headers)
+            prepared.check()
         except ValueError as error:
             raise Failed(f"the request cannot be sent: {error}") from error
         answer, number = self._desk.send(prepared)

@@ -15,7 +15,7 @@ from emulator.bank.errors import STATUS
 from emulator.cli.bank import ask, connecting, hint, json_value
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
 from emulator.failure import CheckFailed, Failed, Refused, working_with
-from emulator.httpsig.sendable import check_sendable, one_line_each
+from emulator.httpsig.sendable import one_line_each
 from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def request(
     signer = identity_of(**signing)
     try:
         prepared = Tpp(address, signer).prepare(method, path, body=_body(content), headers=_headers(headers))
-        check_sendable(prepared.method, prepared.target, prepared.headers)
+        prepared.check()
     except ValueError as error:
         raise Failed(str(error)) from error
     answer = connecting(TIMEOUT)(address).send(prepared)

@@ -16,9 +16,9 @@ from emulator.bank.clock import oslo_date
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Text100, filled, one_of, refuse
 from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
-from emulator.client.tpp import Prepared, Tpp
+from emulator.client.tpp import Tpp
 from emulator.failure import Failed
-from emulator.httpsig.sendable import check_sendable
+from emulator.httpsig.sendable import Prepared
 from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed
 from emulator.scenario.values import Context, either
 from emulator.scenario.variables import leaves
@@ -39,7 +39,7 @@ TppName = Annotated[str, filled(LONGEST_NAME), AfterValidator(_name), Adds({"pat
 
 
 class NewTpp(Model):
-    """A TPP that the story describes."""
+    """A TPP: its name, and what its certificate says."""
 
     name: TppName
     roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
@@ -189,7 +189,6 @@ class Actors:
         """Sign and send a request of a TPP."""
         try:
             prepared = prepare()
-            check_sendable(prepared.method, prepared.target, prepared.headers)
         except (ValueError, TypeError) as error:
             raise TransportFailed(f"The request cannot be sent: {error}.") from None
         return self.transport.send(prepared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,10 @@ from urllib.parse import SplitResult
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.failure import Failed, Refused
-from emulator.httpsig.sendable import address_of, check_sendable
+from emulator.httpsig.sendable import Prepared, address_of
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse
-
-    from emulator.client.tpp import Prepared
 
 BASE = "http://127.0.0.1:8080"
 CONTROL = "/_emulator"
@@ -66,17 +64,17 @@ class Transport:
         self._token = token
 
     def send(self, prepared: Prepared) -> ReceivedAnswer:
-        """Send a signed request."""
-        return self._sent(prepared.method, prepared.target, prepared.headers, prepared.body)
+        """Send a request as it stands; raises TransportFailed."""
+        try:
+            prepared.check()
+        except ValueError as error:
+            raise TransportFailed(f"The request cannot be sent: {error}.") from None
+        return self._sent(prepared)
 
     def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         """Send a request to the control interface; `path` follows /_emulator and starts with a slash."""
-        try:
-            check_sendable(method, path, {})
-        except ValueError as error:
-            raise TransportFailed(f"The request cannot be sent: {error}.") from None
         headers = {**self._control_headers(), "Content-Type": "application/json"}
-        return self._sent(method, self._parts.path + CONTROL + path, headers, _content(body))
+        return self.send(Prepared(method, self._parts.path + CONTROL + path, headers, _content(body)))
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON of the answer of the control interface; raises Failed, and Refused if the bank answers 400."""
@@ -105,7 +103,7 @@ class Transport:
         authorization = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         return {"Host": self._parts.netloc.rpartition("@")[2], **authorization}
 
-    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
+    def _sent(self, prepared: Prepared) -> ReceivedAnswer:
         raise NotImplementedError
 
 
@@ -131,8 +129,9 @@ class InProcess(Transport):
         super().__init__(BASE)
         self._handle = handle
 
-    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
-        response = self._handle(Request(method, target, tuple(headers.items()), body, BASE))
+    def _sent(self, prepared: Prepared) -> ReceivedAnswer:
+        headers = tuple(prepared.headers.items())
+        response = self._handle(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
         if isinstance(response, Stream):
             return ReceivedAnswer(response.status, tuple(response.headers))
         delivery = response.delivery
@@ -193,7 +192,7 @@ class Running(Transport):
         self._ca = ca
         self._timeout = timeout
 
-    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
+    def _sent(self, prepared: Prepared) -> ReceivedAnswer:
         from http.client import HTTPException
 
         # A connection per request, so that a scripted disconnect does not affect other requests.
@@ -201,13 +200,7 @@ class Running(Transport):
         began = time.monotonic()
         with closing(connection), _reaching(self.base):
             try:
-                connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
-                for name, value in headers.items():
-                    connection.putheader(name, value.encode())
-                if body or method in ("POST", "PUT"):
-                    connection.putheader("Content-Length", str(len(body)))
-                connection.endheaders(body or None)
-                answer = connection.getresponse()
+                answer = prepared.send_over(connection)
                 content = b"" if _is_endless(answer) else answer.read()
                 took = time.monotonic() - began
                 return ReceivedAnswer(answer.status, tuple(answer.getheaders()), content, seconds=took)
