@@ -53,6 +53,17 @@ def check_name(context: click.Context, option: click.Parameter, value: str | Non
     return value
 
 
+def named_values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """The callback of a parameter of several NAME=VALUE: the values by name."""
+    values = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, option)
+        values[name] = value
+    return values
+
+
 def state_option(command: Command) -> Command:
     about = f"The state directory of `serve`.  [BANK_EMULATOR_STATE; default: {ServeSettings().state}]"
     return click.option("--state", metavar="DIR", help=about)(command)

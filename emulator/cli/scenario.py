@@ -33,6 +33,7 @@ from emulator.cli.options import (
     ca_option,
     complete_scenario,
     data_option,
+    named_values,
     output_option,
 )
 from emulator.failure import CheckFailed, Failed, Refused
@@ -165,17 +166,6 @@ def _check(file: str) -> list[str]:
     return scenario.notes
 
 
-def _values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """The values of --set NAME=VALUE, by name."""
-    values = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, option)
-        values[name] = value
-    return values
-
-
 @command.command(epilog="Example: bank-emulator scenario apply lost-answer --set creditor='ACME*'")
 @click.argument("source", metavar="NAME|FILE", shell_complete=complete_scenario)
 @click.option(
@@ -183,7 +173,7 @@ def _values(context: click.Context, option: click.Parameter, given: tuple[str, .
     "values",
     metavar="NAME=VALUE",
     multiple=True,
-    callback=_values,
+    callback=named_values,
     help="Set a parameter of the scenario; may be repeated.",
 )
 @click.option("--yes", is_flag=True, help="Replace data of the bank without asking.")
