@@ -1,4 +1,4 @@
-"""Errors that end a command: one line on stderr and an exit status (command-line.md#exit-status)."""
+"""What cannot be done, in one line, with which a command ends on stderr (command-line.md#exit-status)."""
 
 from __future__ import annotations
 

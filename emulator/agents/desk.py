@@ -16,7 +16,7 @@ import click
 
 from emulator.api.certificates import read_certificate
 from emulator.bank.errors import BankError
-from emulator.bank.problems import InputRefused, unknown
+from emulator.bank.problems import unknown
 from emulator.ca.files import make_private, write_private
 from emulator.cli.bank import ask, connecting, control_token
 from emulator.cli.options import bank_url, identity_of, state_directory
@@ -111,7 +111,7 @@ class Desk:
         begin = self._undo.enter_context(banks())
         try:
             self.url = begin(**options).url
-        except (TypeError, ValueError, StartRefused, InputRefused, BankError) as error:
+        except (TypeError, ValueError, StartRefused, BankError) as error:
             raise Failed(str(error)) from error
         if "now" not in options:
             self.ask("PUT", "clock", {"mode": "live"})

@@ -188,11 +188,9 @@ def _client(
 ) -> Process:
     from emulator.conformance.explore.clients import Process
 
-    check_program(shell, hook, claims)
+    check_program(shell, hook, claims, jobs=jobs, each="{run}")
     if shell is None and hook is None:
         raise click.UsageError("use --command or --hook")
-    if jobs > 1 and claims is not None and "{run}" not in claims:
-        raise click.UsageError("--jobs needs {run} in --claims, as all banks have the same accounts")
     return Process(shell, hook, claims, timeout, restarts and shell is not None)
 
 

@@ -40,7 +40,6 @@ from emulator.failure import CheckFailed, Failed, Refused
 from emulator.terminal import one_line
 
 if TYPE_CHECKING:
-    from emulator.scenario.loader import Scenario, ScenarioRefused
     from emulator.scenario.player import Played, StepResult
     from emulator.scenario.transport import Transport
 
@@ -50,20 +49,6 @@ EPILOG = "Example: bank-emulator scenario play my-shop.yaml --junit stories.xml"
 @click.group(cls=OrderedGroup, name="scenario", epilog=EPILOG)
 def command() -> None:
     """List, check, apply and play scenarios. A ready one has a NAME, your own is a FILE."""
-
-
-def _loaded(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
-    from emulator.scenario import loader
-    from emulator.scenario.loader import ScenarioRefused
-
-    try:
-        return loader.named_or_file(source, values)
-    except ScenarioRefused as refused:
-        raise _failed(refused) from refused
-
-
-def _failed(refused: ScenarioRefused) -> Failed:
-    return Failed(refused.one_line())
 
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")
@@ -93,7 +78,7 @@ def show_(name: str, output: str) -> None:
     """Print a scenario, to read it or to start your own from it."""
     from emulator.scenario import loader
 
-    scenario = _loaded(name)
+    scenario = loader.named_or_file(name)
     text = scenario.origin.text
     if name in loader.library():  # editors find the schema of a copy at the bank, not in the folder
         text = text.replace("=scenario.schema.json", f"={_bank()}/_emulator/scenario-schema.json", 1)
@@ -129,8 +114,8 @@ def check(files: tuple[str, ...], output: str) -> None:
         notes: list[str] = []
         try:
             notes = _check(file)
-        except ScenarioMissing as missing:
-            raise _failed(missing) from missing
+        except ScenarioMissing:
+            raise
         except InputRefused as refused:
             problems = [
                 {"line": problem.line, "column": problem.column, "path": problem.where(), "text": problem.text}
@@ -184,7 +169,9 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
 
     Asks before it replaces documents, rules or the clock of the bank.
     """
-    scenario = _loaded(source, values)
+    from emulator.scenario import loader
+
+    scenario = loader.named_or_file(source, values)
     body = dict(scenario.source)
     try:
         with progress(bank_url(url), "scenario"):
@@ -194,7 +181,7 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
         with progress(bank_url(url), "scenario"):
             answer = ask(bank_url(url), "POST", "scenario", body)
     except Refused as refused:
-        raise _failed(scenario.origin.refused_by(refused.messages)) from refused
+        raise scenario.origin.refused_by(refused.messages) from refused
     show(answer, output, lambda value: click.echo(_done(value)))
 
 
@@ -257,7 +244,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     chosen = [*(loader.library() if every else ()), *sources]
     if not chosen:
         raise click.UsageError("name a scenario or a file, or use --all")
-    scenarios = [_loaded(source) for source in chosen]
+    scenarios = [loader.named_or_file(source) for source in chosen]
     transport = _transports(bank_url(url) if url or here else None)
     stories: list[Played] = []
     for scenario in scenarios:
