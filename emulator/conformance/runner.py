@@ -101,11 +101,8 @@ def silence(outcomes: Sequence[CheckRun]) -> str | None:
 
 def _run(check: Check, process: BankControl, plan: Plan, connect: Connect) -> CheckRun:
     name = f"check-{check.check}"[:63]
-    roles = ["PISP", "AISP"]
     settings = {"links": "absolute", "progression": "immediate", "weather": "calm", **check.arm.settings}
-    answer = process(
-        "PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name, "roles": roles}}
-    )
+    answer = process("PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name}})
     try:
         bank = connect(answer["baseUrl"]).ask
         arm(check, bank)

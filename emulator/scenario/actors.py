@@ -39,7 +39,7 @@ TppName = Annotated[str, filled(LONGEST_NAME), AfterValidator(_name), Adds({"pat
 
 
 class NewTpp(Model):
-    """A TPP: its name, and what its certificate says."""
+    """A TPP that the story describes."""
 
     name: TppName
     roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
@@ -98,9 +98,6 @@ class As(Model):
         return self.model_copy(update=changes)
 
 
-IDENTIFIER = "PSDNO-SBX-"
-
-
 class Actors:
     """The TPPs and customers of one story."""
 
@@ -125,15 +122,8 @@ class Actors:
         """The identity of a TPP of the story, and its tppId; a certificate is issued at the first use."""
         key = wanted.model_dump_json()
         if key not in self._identities:
-            body = {
-                "name": STORED_AS + wanted.name,
-                "subject": wanted.name,
-                "roles": wanted.roles,
-                "organizationIdentifier": wanted.organization_identifier or IDENTIFIER + wanted.name,
-                "replace": True,
-            }
-            if wanted.flaw is not None:
-                body["flaw"] = wanted.flaw
+            described = wanted.model_dump(by_alias=True, exclude_none=True)
+            body = {**described, "name": STORED_AS + wanted.name, "subject": wanted.name, "replace": True}
             issued = self._ask("POST", "/tpps", body)
             certificate = load_pem_x509_certificate(issued["certificate"].encode())
             # Identity.from_pem would verify the key, which takes as long as making one did.
@@ -175,14 +165,8 @@ class Actors:
         return Tpp(self.transport.base, self._identity(persona.described)[0])
 
     def _seed(self, tpp: Tpp, persona: As, person: str) -> None:
-        wished = {
-            "tpp": self._identity(persona.described)[1],
-            "nationalId": person,
-            "context": persona.context,
-            "agreement": persona.agreement,
-            "accounts": persona.accounts,
-        }
-        body = {name: value for name, value in wished.items() if value is not None}
+        shared = persona.model_dump(by_alias=True, exclude_none=True, include={"context", "agreement", "accounts"})
+        body = {"tpp": self._identity(persona.described)[1], "nationalId": person, **shared}
         tpp.use_session(self._ask("POST", "/sessions", body))
 
     def send(self, prepare: Callable[[], Prepared]) -> ReceivedAnswer:
