@@ -1,4 +1,4 @@
-"""How a story reaches a bank: one in this process without a socket, or a running one over HTTP."""
+"""The client of a bank, for stories, commands and plans of checks: one in this process, or a running one over HTTP."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _has_text(message: Any) -> bool:
 
 
 class Transport:
-    """A bank to play on, at `base`, such as http://127.0.0.1:8080/banks/a; `token`: of its control interface."""
+    """A bank at `base`, such as http://127.0.0.1:8080/banks/a; `token`: of its control interface."""
 
     def __init__(self, base: str, *, token: str | None = None) -> None:
         self.base = base.rstrip("/")
