@@ -1,4 +1,4 @@
-"""Makes text from clients safe for a terminal: a control character in it could move the cursor or set the title.
+"""Text for a terminal. That of clients is made safe: a control character in it could move the cursor or set the title.
 
 C0 and C1 control characters (U+0000 to U+001F, U+007F to U+009F), lone surrogates and the marks that reorder text are
 replaced by escapes such as `\\x9b`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -31,6 +31,21 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     """`value` as JSON, with control characters escaped in the way of JSON."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return text if text.isprintable() else _UNSAFE_IN_TEXT.sub(lambda unsafe: f"\\u{ord(unsafe[0]):04x}", text)
+
+
+def request_line(entry: Mapping[str, Any]) -> str:
+    """An entry of the request log: number, time, status, request, errors, and the rules that acted or did not."""
+    status = entry["status"] or "no answer"
+    errors = "".join(f"  {one['code']} {one.get('path', '')}".rstrip() for one in entry.get("messages", ()))
+    rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
+    notes = f"  ({' '.join(entry['notes'])})" if entry.get("notes") else ""
+    return one_line(f"{entry['id']} {entry['at']} {status} {entry['method']} {entry['target']}{errors}{rules}{notes}")
+
+
+def message_lines(entry: Mapping[str, Any]) -> list[str]:
+    """The errors of an entry of the request log, one line each: code, member or header, and text."""
+    places = ((one, f" {one['path']}" if one.get("path") else "") for one in entry.get("messages", ()))
+    return [one_line(f"    {one['code']}{place}: {one.get('text', '')}") for one, place in places]
 
 
 def _escape(match: re.Match[str]) -> str:

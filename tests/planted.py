@@ -429,7 +429,7 @@ FAULTS = (
         "notifications",
     ),
     Fault(
-        "cli/failure.py",
+        "failure.py",
         "status = 3",
         "status = 2",
         "damage does not exit with 3",

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from emulator.cli.bank import control_token, hint
-from emulator.cli.failure import Failed, needs_extra, working_with
 from emulator.cli.options import data_option, state_option, url_option
+from emulator.failure import Failed, needs_extra, working_with
 from emulator.signals import ending_signals
 
 if TYPE_CHECKING:

@@ -16,14 +16,15 @@ import click
 
 from emulator.api.certificates import read_certificate
 from emulator.bank.errors import BankError
-from emulator.bank.problems import InputRefused, unknown
+from emulator.bank.problems import unknown
 from emulator.ca.files import make_private, write_private
-from emulator.cli.bank import ask, control_token
-from emulator.cli.failure import Failed
-from emulator.cli.options import bank_url, identity_of, state_directory, trusted_ca
+from emulator.cli.bank import ask, connecting, control_token
+from emulator.cli.options import bank_url, identity_of, state_directory
 from emulator.client.signing import Identity
-from emulator.client.tpp import Prepared, Tpp
-from emulator.scenario.transport import ReceivedAnswer, Running, TransportFailed
+from emulator.client.tpp import Tpp
+from emulator.failure import Failed
+from emulator.httpsig.sendable import Prepared
+from emulator.scenario.transport import ReceivedAnswer
 
 if TYPE_CHECKING:
     from emulator.testing import BankOptions
@@ -110,7 +111,7 @@ class Desk:
         begin = self._undo.enter_context(banks())
         try:
             self.url = begin(**options).url
-        except (TypeError, ValueError, StartRefused, InputRefused, BankError) as error:
+        except (TypeError, ValueError, StartRefused, BankError) as error:
             raise Failed(str(error)) from error
         if "now" not in options:
             self.ask("PUT", "clock", {"mode": "live"})
@@ -177,11 +178,7 @@ class Desk:
 
     def send(self, prepared: Prepared) -> tuple[ReceivedAnswer, str | None]:
         """The answer to a signed request, and its number in the request log; raises Failed."""
-        bank = Running(self.url, token=control_token(), ca=trusted_ca(), timeout=ANSWER_TIMEOUT)
-        try:
-            answer = bank.send(prepared)
-        except TransportFailed as failed:
-            raise Failed(str(failed)) from failed
+        answer = connecting(ANSWER_TIMEOUT)(self.url).send(prepared)
         for entry in self.ask("GET", f"requests?limit={RECENT}")["requests"]:
             if entry["method"] == prepared.method and prepared.target.endswith(entry["target"]):
                 return answer, entry["id"]

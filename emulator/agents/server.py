@@ -22,7 +22,7 @@ from emulator import __version__
 from emulator.agents.desk import Desk
 from emulator.agents.tools import TABLE, Tool, Tools
 from emulator.bank.problems import guess
-from emulator.cli.failure import Failed
+from emulator.failure import Failed
 from emulator.terminal import one_line, printable
 
 INSTRUCTIONS = (

@@ -20,14 +20,13 @@ from emulator import manual
 from emulator.agents.desk import AGENT, Desk
 from emulator.bank.errors import STATUS
 from emulator.ca import IssueRefused, tpp_name
-from emulator.cli.bank import control_token, logged
+from emulator.cli.bank import connecting, logged
 from emulator.cli.conformance import chosen
-from emulator.cli.failure import Failed, Refused
-from emulator.cli.options import trusted_ca, words
+from emulator.cli.options import words
 from emulator.cli.sca import sca_place
 from emulator.cli.scenario import applied
-from emulator.httpsig.sendable import check_sendable
-from emulator.terminal import one_line
+from emulator.failure import Failed, Refused
+from emulator.terminal import message_lines, one_line, request_line
 
 LONGEST = 1500  # characters of a body in an answer
 LONGEST_PAGE = 8000  # characters of a page of the manual
@@ -153,7 +152,7 @@ class Tools:
         content: dict[str, Any] = {"body": body} if isinstance(body, str) else {"json": body}
         try:
             prepared = signer.tpp.prepare(method, path, headers=changes, **content)
-            check_sendable(prepared.method, prepared.target, prepared.headers)
+            prepared.check()
         except ValueError as error:
             raise Failed(f"the request cannot be sent: {error}") from error
         answer, number = self._desk.send(prepared)
@@ -183,7 +182,7 @@ class Tools:
         asked = {"operation": operation, "status": status, "tpp": tpp, "paymentId": payment, "limit": limit}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         rows = self._desk.ask("GET", f"requests?{query}")["requests"]
-        return _lines(*map(_request_line, rows) if rows else ["There are none."], self._more("requests"))
+        return _lines(*map(request_line, rows) if rows else ["There are none."], self._more("requests"))
 
     def explain(
         self,
@@ -203,13 +202,12 @@ class Tools:
         entry = logged(self._desk.url, request)
         signature = entry.get("signature")
         codes = [one["code"] for one in entry.get("messages", ()) if one["code"] in STATUS]
-        lines = [_request_line(entry), *(f"  {message}" for message in _messages(entry))]
+        lines = [request_line(entry), *message_lines(entry)]
         lines += [
             f"  {name}: {value}" for name, value in entry["request"]["headers"] if name.lower() in _DISTINGUISHING
         ]
         if entry["request"]["body"]:
             lines.append(f"  body: {_cut(one_line(entry['request']['body']), 500)}")
-        lines += [f"  rule that did not act: {note}" for note in entry.get("notes", ())]
         if signature is not None and not signature.get("valid"):
             from emulator.api.signature.explain import as_text
 
@@ -424,8 +422,7 @@ class Tools:
         BANK_URL, BANK_CERTIFICATE, BANK_KEY, BANK_TASK and the rest stand in its environment (the manual, page
         judge-your-client). A check takes up to 30 s, so begin with a few.
         """
-        from emulator.conformance.program import RunFailed
-        from emulator.conformance.runner import Plan, run, silence
+        from emulator.conformance.runner import ANSWER_SECONDS, Plan, run, silence
 
         if command is not None and not self._desk.runs_commands:
             raise Failed("over HTTP the server runs only the command that it was started with: mcp --command CMD")
@@ -439,21 +436,18 @@ class Tools:
         asked = chosen(tuple(checks or ()), (group,) if group else ())
         lines = []
         outcomes = []
-        try:
-            with self._desk.running() as stopped:
-                plan = Plan(command, hook, None, CHECK_TIMEOUT, stopped=stopped)
-                for outcome in run(asked, self._desk.url, plan, token=control_token(), ca=trusted_ca()):
-                    if stopped.is_set():
-                        raise Failed("the server ends")  # before the thread waits for the loop, which is ending
-                    outcomes.append(outcome)
-                    number = len(outcomes)
-                    from_thread.run(context.report_progress, number, len(asked), outcome.row["check"])
-                    if outcome.row["verdict"] in ("fail", "warn") or outcome.problems:
-                        lines += [*self._judged(outcome.row), *(f"  {problem}" for problem in outcome.problems)]
-                    else:
-                        lines.append(f"{outcome.row['verdict']} {outcome.row['check']}")
-        except RunFailed as failed:
-            raise Failed(str(failed)) from failed
+        with self._desk.running() as stopped:
+            plan = Plan(command, hook, None, CHECK_TIMEOUT, stopped=stopped)
+            for outcome in run(asked, self._desk.url, plan, connecting(ANSWER_SECONDS)):
+                if stopped.is_set():
+                    raise Failed("the server ends")  # before the thread waits for the loop, which is ending
+                outcomes.append(outcome)
+                number = len(outcomes)
+                from_thread.run(context.report_progress, number, len(asked), outcome.row["check"])
+                if outcome.row["verdict"] in ("fail", "warn") or outcome.problems:
+                    lines += [*self._judged(outcome.row), *(f"  {problem}" for problem in outcome.problems)]
+                else:
+                    lines.append(f"{outcome.row['verdict']} {outcome.row['check']}")
         if (silent := silence(outcomes)) is not None:
             raise Failed(silent)
         return _lines(*lines, f"more: {self._desk.url}/docs/reference/checks")
@@ -488,7 +482,7 @@ class Tools:
         """The line of a request with its X-Request-ID."""
         headers = logged(self._desk.url, row["id"])["request"]["headers"]
         identity = next((value for name, value in headers if name.lower() == "x-request-id"), "none")
-        return f"{_request_line(row)}, X-Request-ID {one_line(identity)}"
+        return f"{request_line(row)}, X-Request-ID {one_line(identity)}"
 
     # The manual
 
@@ -549,20 +543,6 @@ def _lines(*lines: str | None) -> str:
 
 def _cut(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most} more characters)"
-
-
-def _messages(entry: Mapping[str, Any]) -> list[str]:
-    return [
-        " ".join(part for part in (one["code"], one.get("path"), one.get("text")) if part)
-        for one in entry.get("messages", ())
-    ]
-
-
-def _request_line(entry: Mapping[str, Any]) -> str:
-    status = entry["status"] or "no answer"
-    rules = f" [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
-    codes = "".join(f" {one['code']}" for one in entry.get("messages", ()))
-    return one_line(f"{entry['id']} {entry['at']} {status} {entry['method']} {entry['target']}{codes}{rules}")
 
 
 def _scenario_body(scenario: str | dict[str, Any], parameters: dict[str, Any] | None) -> dict[str, Any]:

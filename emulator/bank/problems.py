@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from emulator.failure import Failed
+
 Path = tuple[str | int, ...]
 
 MOST_SHOWN = 100
@@ -34,7 +36,7 @@ class Problem:
         return written(self.path)
 
 
-class InputRefused(Exception):
+class InputRefused(Failed):
     """A text or value is refused, with every problem in it; nothing has been changed."""
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:

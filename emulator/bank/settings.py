@@ -11,6 +11,8 @@ writes settings.md and the schema of scenarios. A limit is also in consents.md#a
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
@@ -174,6 +176,21 @@ TAKES: Mapping[str, Format] = {member.name: member.metadata["takes"] for member 
 def schemas() -> Mapping[str, Mapping[str, Any]]:
     """The JSON Schema of each setting; do not change it."""
     return {name: {"description": takes.decides, **takes.schema} for name, takes in TAKES.items()}
+
+
+def from_text(name: str, text: str) -> Any:
+    """The value of a setting as it is typed: JSON, or else the text itself; an amount is text, whatever its form."""
+    if polls := re.fullmatch("polls: *([0-9]{1,4})", text):
+        return {"polls": int(polls[1])}
+    return text if name.endswith("_limit") else json_or_text(text)
+
+
+def json_or_text(text: str) -> Any:
+    """The value of JSON, or else the text itself, which the bank may refuse."""
+    try:
+        return json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return text
 
 
 def problems_in(changes: Mapping[str, Any]) -> list[Message]:

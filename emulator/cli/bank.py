@@ -8,23 +8,24 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import click
 
-from emulator.cli.failure import CheckFailed, Failed, Refused, working_with
 from emulator.cli.options import Command, bank_url, check_name, output_option, trusted_ca, url_option
+from emulator.failure import CheckFailed, Failed, working_with
 from emulator.settings import variable
 from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:
-    from emulator.scenario.transport import ReceivedAnswer, Running
+    from emulator.scenario.transport import Running
 
 CONTROL_TIMEOUT = 600.0  # seconds: a large `generate` takes minutes
 
@@ -42,30 +43,11 @@ def control_token() -> str | None:
     return token
 
 
-def send(url: str, request: Callable[[Running], ReceivedAnswer], *, timeout: float) -> ReceivedAnswer:
-    """The answer of the bank at `url` to `request`; raises Failed when none comes within `timeout` seconds."""
+def connecting(timeout: float = CONTROL_TIMEOUT) -> Callable[[str], Running]:
+    """Gives the bank at an address, with the token and the CA of the running command; for any thread."""
     from emulator.scenario.transport import Running
 
-    with _reaching(url):
-        answer = request(Running(url, token=control_token(), ca=trusted_ca(), timeout=timeout))
-    if answer.lost:
-        raise Failed(f"{url} closed the connection without an answer")
-    return answer
-
-
-@contextmanager
-def _reaching(url: str) -> Iterator[None]:
-    """The block in which the bank at `url` is spoken to; raises Failed if it does not answer."""
-    from http.client import HTTPException
-
-    from emulator.scenario.transport import TransportFailed
-
-    try:
-        yield
-    except TransportFailed as failed:
-        raise Failed(str(failed)) from failed
-    except (OSError, HTTPException) as error:
-        raise Failed(f"{url} does not answer: {getattr(error, 'strerror', None) or error}") from error
+    return partial(Running, token=control_token(), ca=trusted_ca(), timeout=timeout)
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
@@ -73,7 +55,7 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
 
     Raises Failed, and Refused if the bank answers 400.
     """
-    return _content(url, send(url, lambda bank: bank.control(method, f"/{path}", body), timeout=CONTROL_TIMEOUT))
+    return connecting()(url).ask(method, f"/{path}", body)
 
 
 @contextmanager
@@ -86,7 +68,8 @@ def progress(url: str, kind: str) -> Iterator[None]:
     shown = 0
     stream: Iterator[dict[str, Any]] = iter(())
     with suppress(Failed):  # the request itself fails with the same error
-        stream = events(url)  # opened first: the stream has what happens from its begin on, and this thread the options
+        # opened first: the stream has what happens from its begin on, and this thread the options
+        stream = connecting()(url).events()
 
     def follow() -> None:
         nonlocal shown
@@ -108,33 +91,6 @@ def progress(url: str, kind: str) -> Iterator[None]:
             click.echo("", err=True)
 
 
-class _Answer(dict[str, Any]):
-    """The JSON object of an answer; Failed for a member that it does not have: no bank has sent it."""
-
-    def __init__(self, url: str, members: dict[str, Any]) -> None:
-        super().__init__(members)
-        self._url = url
-
-    def __missing__(self, _name: str) -> None:
-        raise _not_a_bank(self._url)
-
-
-def _content(url: str, answer: ReceivedAnswer) -> Any:
-    """The JSON of an answer; raises Refused and Failed, also for an answer that is not from a bank."""
-    value = answer.json()
-    if answer.status == 204:
-        return value
-    if not isinstance(value, dict):
-        raise _not_a_bank(url)
-    if answer.status >= 400:
-        raise _refused(answer)
-    return _Answer(url, value)
-
-
-def _not_a_bank(url: str) -> Failed:
-    return Failed(f"{url} does not answer as a bank does: is it another program?")
-
-
 def logged(url: str, request: str) -> dict[str, Any]:
     """One whole entry of the request log, by its number or as `latest`; raises Failed if there is none."""
     if request == "latest":
@@ -144,18 +100,6 @@ def logged(url: str, request: str) -> dict[str, Any]:
         request = entries[0]["id"]
     exchange: dict[str, Any] = ask(url, "GET", f"requests/{quote(request, safe='')}")
     return exchange
-
-
-def _refused(answer: ReceivedAnswer) -> Failed:
-    """The error for a refused request, with all messages on one line."""
-    messages, status = answer.messages(), answer.status
-    if not messages:
-        return Failed(f"the bank answered {status}")
-    texts = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
-    hint = ""
-    if status == 401:
-        hint = f" (BANK_EMULATOR_CONTROL_TOKEN {'is a different token' if control_token() else 'is not set'})"
-    return Refused("; ".join(texts), messages) if status == 400 else Failed("; ".join(texts) + hint)
 
 
 def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
@@ -219,34 +163,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(_cell(entry) for entry in value.values())
     return str(value).lower() if isinstance(value, bool) else one_line(str(value))
-
-
-def events(url: str) -> Iterator[dict[str, Any]]:
-    """The events of a bank from now on, until it stops; raises Failed."""
-    from emulator.scenario.transport import EVENTS, ReceivedAnswer, connection_to
-
-    headers = {"Authorization": f"Bearer {control_token()}"} if control_token() else {}
-    with _reaching(url):
-        connection = connection_to(url, ca=trusted_ca())
-        connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
-        answer = connection.getresponse()
-        if not (answer.getheader("Content-Type") or "").startswith(EVENTS):
-            _content(url, ReceivedAnswer(answer.status, body=answer.read()))
-            raise _not_a_bank(url)
-
-    def stream() -> Iterator[dict[str, Any]]:
-        with closing(connection), _reaching(url):
-            while line := answer.readline():
-                if line.startswith(b"data: "):
-                    try:
-                        event = json_value(line[6:])
-                    except ValueError:
-                        raise _not_a_bank(url) from None
-                    if not isinstance(event, dict):
-                        raise _not_a_bank(url)
-                    yield _Answer(url, event)
-
-    return stream()
 
 
 # Commands as rows of data

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, control_token, show, writable_file, write_file
+from emulator.cli.bank import ask, bank_options, connecting, show, writable_file, write_file
 from emulator.cli.explore import explore, replay
-from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.options import Command, OrderedGroup, bank_url, output_option, trusted_ca
+from emulator.cli.options import Command, OrderedGroup, bank_url, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
+from emulator.failure import CheckFailed, Failed
 
 if TYPE_CHECKING:
     from emulator.conformance.check import Check
@@ -168,26 +168,20 @@ def run(
     Without --command and --hook each check waits until you have used your TPP by hand. Without --url the command
     starts a bank of its own. Exit 1 if a check of level `must` fails, 2 if the TPP sends no request at all.
     """
-    from emulator.conformance.program import RunFailed
-    from emulator.conformance.runner import Plan, silence
+    from emulator.conformance.runner import ANSWER_SECONDS, Plan, silence
     from emulator.conformance.runner import run as run_plan
 
-    check_program(shell, hook, claims)
+    check_program(shell, hook, claims, jobs=jobs, each="{check}")
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
-    if jobs > 1 and claims is not None and "{check}" not in claims:
-        raise click.UsageError("--jobs needs {check} in --claims, as all banks have the same accounts")
     checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     outcomes, shown = [], set[str]()
-    with _bank(url) as address, closing(run_plan(checks, address, plan, token=control_token(), ca=trusted_ca())) as ran:
-        try:
-            for outcome in ran:
-                outcomes.append(outcome)
-                _progress(outcome.row, outcome.problems, shown)
-        except RunFailed as failed:
-            raise Failed(str(failed)) from failed
+    with _bank(url) as address, closing(run_plan(checks, address, plan, connecting(ANSWER_SECONDS))) as ran:
+        for outcome in ran:
+            outcomes.append(outcome)
+            _progress(outcome.row, outcome.problems, shown)
     report = _publish([outcome.row for outcome in outcomes], output, baseline, planned=True, **where)
     if (silent := silence(outcomes)) is not None:
         raise Failed(silent, page="judge-your-client")
@@ -228,11 +222,8 @@ def _baseline(file: str | None) -> frozenset[str]:
     from emulator.conformance import report as reports
     from emulator.conformance.check import ready
 
-    try:
-        names = {check.check for check in ready()}
-        return frozenset() if file is None else reports.read_baseline(Path(file), names)
-    except reports.BaselineError as error:
-        raise Failed(str(error)) from error
+    names = {check.check for check in ready()}
+    return frozenset() if file is None else reports.read_baseline(Path(file), names)
 
 
 def _publish(

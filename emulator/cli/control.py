@@ -17,7 +17,6 @@ from emulator.cli.bank import (
     bank_options,
     echo_notes,
     json_body,
-    json_value,
     limit_option,
     line,
     listing,
@@ -25,7 +24,14 @@ from emulator.cli.bank import (
     show,
     table,
 )
-from emulator.cli.options import OrderedGroup, bank_url, complete_fixture, complete_scenario, complete_setting
+from emulator.cli.options import (
+    OrderedGroup,
+    bank_url,
+    complete_fixture,
+    complete_scenario,
+    complete_setting,
+    named_values,
+)
 
 
 def _clock_text(clock: dict[str, Any]) -> None:
@@ -297,28 +303,18 @@ def _command(noun: str) -> click.Command:
 
 
 @click.command(epilog="Example: bank-emulator settings progression=immediate calendar=norway")
-@click.argument("changes", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=complete_setting)
+@click.argument("changes", nargs=-1, metavar="[NAME=VALUE]...", callback=named_values, shell_complete=complete_setting)
 @bank_options
-def settings(changes: tuple[str, ...], url: str | None, output: str) -> None:
+def settings(changes: dict[str, str], url: str | None, output: str) -> None:
     """Change settings and show all of them. A VALUE that is JSON is read as JSON."""
+    from emulator.bank.settings import from_text
+
     address = bank_url(url)
     if changes:
-        answer = ask(address, "PUT", "settings", dict(_change(change) for change in changes))
+        answer = ask(address, "PUT", "settings", {name: from_text(name, text) for name, text in changes.items()})
     else:
         answer = ask(address, "GET", "settings")
     show(answer, output, _settings_text)
-
-
-def _change(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise click.UsageError(f"a change is written NAME=VALUE, not {text!r}")
-    if name.endswith("_limit"):
-        return name, value  # an amount is a string, also if its digits are valid JSON
-    try:
-        return name, json_value(value)
-    except ValueError:
-        return name, value
 
 
 def _settings_text(values: dict[str, Any]) -> None:

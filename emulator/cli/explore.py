@@ -13,9 +13,9 @@ import click
 
 from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
-from emulator.cli.failure import CheckFailed, Failed, needs_extra, working_with
 from emulator.cli.options import Command, output_option
 from emulator.cli.tested_program import check_program, program_options, report_files, write_report
+from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 
 if TYPE_CHECKING:
     from emulator.conformance.explore.clients import Process
@@ -188,11 +188,9 @@ def _client(
 ) -> Process:
     from emulator.conformance.explore.clients import Process
 
-    check_program(shell, hook, claims)
+    check_program(shell, hook, claims, jobs=jobs, each="{run}")
     if shell is None and hook is None:
         raise click.UsageError("use --command or --hook")
-    if jobs > 1 and claims is not None and "{run}" not in claims:
-        raise click.UsageError("--jobs needs {run} in --claims, as all banks have the same accounts")
     return Process(shell, hook, claims, timeout, restarts and shell is not None)
 
 

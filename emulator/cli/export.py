@@ -10,8 +10,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from emulator.cli.bank import show
-from emulator.cli.failure import Failed, working_with
 from emulator.cli.options import output_option
+from emulator.failure import Failed, working_with
 
 
 @click.command(epilog="Example: bank-emulator openapi > bank.json")

@@ -18,8 +18,8 @@ from typing import TextIO, cast
 import click
 
 from emulator import __version__
-from emulator.cli.failure import Failed, Refused
 from emulator.cli.options import OrderedGroup
+from emulator.failure import Failed, Refused
 from emulator.terminal import LossyStream, PrintableStream, one_line
 
 LAST_SECONDS = 2.0  # that the line about a failure waits for a reader of stderr

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import click
 from click.shell_completion import CompletionItem
 
-from emulator.cli.failure import Damaged, Failed, working_with
+from emulator.failure import Damaged, Failed, working_with
 from emulator.httpsig.sendable import address_of
 from emulator.settings import ServeSettings, data_folder, variable
 
@@ -51,6 +51,17 @@ def check_name(context: click.Context, option: click.Parameter, value: str | Non
     except UnicodeEncodeError:
         raise click.BadParameter("must be UTF-8", context, option) from None
     return value
+
+
+def named_values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """The callback of a parameter of several NAME=VALUE: the values by name."""
+    values = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, option)
+        values[name] = value
+    return values
 
 
 def state_option(command: Command) -> Command:

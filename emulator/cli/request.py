@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.bank.errors import STATUS
-from emulator.cli.bank import ask, hint, json_value, send
-from emulator.cli.failure import CheckFailed, Failed, Refused, working_with
+from emulator.cli.bank import ask, connecting, hint, json_value
 from emulator.cli.options import bank_url, check_name, identity_of, signer_options, stdin, trusted_ca, url_option
-from emulator.httpsig.sendable import check_sendable, one_line_each
+from emulator.failure import CheckFailed, Failed, Refused, working_with
+from emulator.httpsig.sendable import one_line_each
 from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:
@@ -67,10 +67,12 @@ def request(
     signer = identity_of(**signing)
     try:
         prepared = Tpp(address, signer).prepare(method, path, body=_body(content), headers=_headers(headers))
-        check_sendable(prepared.method, prepared.target, prepared.headers)
+        prepared.check()
     except ValueError as error:
         raise Failed(str(error)) from error
-    answer = send(address, lambda bank: bank.send(prepared), timeout=TIMEOUT)
+    answer = connecting(TIMEOUT)(address).send(prepared)
+    if answer.lost:
+        raise Failed(f"{address} closed the connection without an answer")
     click.echo(f"HTTP {answer.status}", err=True)
     if include:
         for name, value in answer.headers:

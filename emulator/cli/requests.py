@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ControlCommand, ask, bank_options, json_body, logged, show
-from emulator.cli.bank import events as stream
-from emulator.cli.failure import CheckFailed, Failed, working_with
+from emulator.cli.bank import ControlCommand, ask, bank_options, connecting, json_body, logged, show
 from emulator.cli.options import OrderedGroup, bank_url, check_name, output_option, stdin, url_option
-from emulator.terminal import json_text, one_line, printable
+from emulator.failure import CheckFailed, Failed, working_with
+from emulator.terminal import json_text, one_line, printable, request_line
 
 EXPLAIN_EPILOG = """\b
 FILE holds a captured request: raw HTTP, the output of `curl -v`, HAR, or JSON
@@ -29,16 +28,6 @@ def requests() -> None:
     """Follow, show, count and clear the requests of the log."""
 
 
-def _line(entry: dict[str, Any]) -> str:
-    rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
-    notes = f"  ({' '.join(entry['notes'])})" if entry.get("notes") else ""
-    errors = "".join(f"  {message['code']} {message.get('path', '')}".rstrip() for message in entry.get("messages", []))
-    status = entry["status"] or "---"
-    return one_line(
-        f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{errors}{rules}{notes}"
-    )
-
-
 @requests.command(epilog="Example: bank-emulator requests tail --last 5")
 @click.option(
     "--last", type=click.IntRange(0, 1000), metavar="N", default=10, show_default=True, help="Start with the last N."
@@ -50,9 +39,11 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
     address = bank_url(url)
 
     def print_entry(entry: dict[str, Any]) -> None:
-        click.echo(json_text(entry) if output == "json" else _line(entry))
+        click.echo(json_text(entry) if output == "json" else request_line(entry))
 
-    new = stream(address) if follow else ()  # opened first, so that no request between the list and the stream is lost
+    new = (
+        connecting()(address).events() if follow else ()
+    )  # opened first, so that no request between the list and the stream is lost
     entries = ask(address, "GET", f"requests?limit={last}")["requests"] if last else []
     for entry in reversed(entries):
         print_entry(entry)
@@ -71,7 +62,7 @@ def show_(request: str, url: str | None, output: str) -> None:
 
 
 def _exchange(entry: dict[str, Any]) -> None:
-    click.echo(_line(entry))
+    click.echo(request_line(entry))
     _message(f"> {entry['method']} {entry['target']}", entry["request"])
     if "response" in entry:
         _message(f"< {entry['response']['status']}", entry["response"])
@@ -116,11 +107,11 @@ def events() -> None:
 @bank_options
 def events_tail(url: str | None, output: str) -> None:
     """Print each event as it happens. One line each; with --output json a JSON object."""
-    for event in stream(bank_url(url)):
+    for event in connecting()(bank_url(url)).events():
         if output == "json":
             click.echo(json_text(event))
         elif event["type"] == "request":
-            click.echo(f"request {_line(event).lstrip()}")
+            click.echo(f"request {request_line(event)}")
         else:
             line = f"{event['type']} {event.get('id', '')} {event['at']} {event.get('status', '')}"
             click.echo(one_line(line.rstrip()))

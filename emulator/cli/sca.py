@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import click
 
 from emulator.cli.bank import ask, bank_options, listing, members, name_argument, show, table
-from emulator.cli.failure import Failed
 from emulator.cli.options import OrderedGroup, bank_url
+from emulator.failure import Failed
 from emulator.settings import variable
 
 LIST = listing(

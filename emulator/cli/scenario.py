@@ -17,7 +17,7 @@ from emulator.cli.bank import (
     ControlCommand,
     ask,
     bank_options,
-    control_token,
+    connecting,
     echo_notes,
     progress,
     rows,
@@ -26,7 +26,6 @@ from emulator.cli.bank import (
     writable_file,
     write_file,
 )
-from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.options import (
     DEFAULT_URL,
     OrderedGroup,
@@ -34,13 +33,13 @@ from emulator.cli.options import (
     ca_option,
     complete_scenario,
     data_option,
+    named_values,
     output_option,
-    trusted_ca,
 )
+from emulator.failure import CheckFailed, Failed, Refused
 from emulator.terminal import one_line
 
 if TYPE_CHECKING:
-    from emulator.scenario.loader import Scenario, ScenarioRefused
     from emulator.scenario.player import Played, StepResult
     from emulator.scenario.transport import Transport
 
@@ -50,20 +49,6 @@ EPILOG = "Example: bank-emulator scenario play my-shop.yaml --junit stories.xml"
 @click.group(cls=OrderedGroup, name="scenario", epilog=EPILOG)
 def command() -> None:
     """List, check, apply and play scenarios. A ready one has a NAME, your own is a FILE."""
-
-
-def _loaded(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
-    from emulator.scenario import loader
-    from emulator.scenario.loader import ScenarioRefused
-
-    try:
-        return loader.named_or_file(source, values)
-    except ScenarioRefused as refused:
-        raise _failed(refused) from refused
-
-
-def _failed(refused: ScenarioRefused) -> Failed:
-    return Failed(refused.one_line())
 
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")
@@ -93,7 +78,7 @@ def show_(name: str, output: str) -> None:
     """Print a scenario, to read it or to start your own from it."""
     from emulator.scenario import loader
 
-    scenario = _loaded(name)
+    scenario = loader.named_or_file(name)
     text = scenario.origin.text
     if name in loader.library():  # editors find the schema of a copy at the bank, not in the folder
         text = text.replace("=scenario.schema.json", f"={_bank()}/_emulator/scenario-schema.json", 1)
@@ -129,8 +114,8 @@ def check(files: tuple[str, ...], output: str) -> None:
         notes: list[str] = []
         try:
             notes = _check(file)
-        except ScenarioMissing as missing:
-            raise _failed(missing) from missing
+        except ScenarioMissing:
+            raise
         except InputRefused as refused:
             problems = [
                 {"line": problem.line, "column": problem.column, "path": problem.where(), "text": problem.text}
@@ -166,17 +151,6 @@ def _check(file: str) -> list[str]:
     return scenario.notes
 
 
-def _values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """The values of --set NAME=VALUE, by name."""
-    values = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, option)
-        values[name] = value
-    return values
-
-
 @command.command(epilog="Example: bank-emulator scenario apply lost-answer --set creditor='ACME*'")
 @click.argument("source", metavar="NAME|FILE", shell_complete=complete_scenario)
 @click.option(
@@ -184,7 +158,7 @@ def _values(context: click.Context, option: click.Parameter, given: tuple[str, .
     "values",
     metavar="NAME=VALUE",
     multiple=True,
-    callback=_values,
+    callback=named_values,
     help="Set a parameter of the scenario; may be repeated.",
 )
 @click.option("--yes", is_flag=True, help="Replace data of the bank without asking.")
@@ -195,7 +169,9 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
 
     Asks before it replaces documents, rules or the clock of the bank.
     """
-    scenario = _loaded(source, values)
+    from emulator.scenario import loader
+
+    scenario = loader.named_or_file(source, values)
     body = dict(scenario.source)
     try:
         with progress(bank_url(url), "scenario"):
@@ -205,7 +181,7 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
         with progress(bank_url(url), "scenario"):
             answer = ask(bank_url(url), "POST", "scenario", body)
     except Refused as refused:
-        raise _failed(scenario.origin.refused_by(refused.messages)) from refused
+        raise scenario.origin.refused_by(refused.messages) from refused
     show(answer, output, lambda value: click.echo(_done(value)))
 
 
@@ -268,7 +244,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     chosen = [*(loader.library() if every else ()), *sources]
     if not chosen:
         raise click.UsageError("name a scenario or a file, or use --all")
-    scenarios = [_loaded(source) for source in chosen]
+    scenarios = [loader.named_or_file(source) for source in chosen]
     transport = _transports(bank_url(url) if url or here else None)
     stories: list[Played] = []
     for scenario in scenarios:
@@ -292,10 +268,10 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
 def _transports(url: str | None) -> Callable[[], Transport]:
     """Gives the transport of each story: the running bank at `url`, else a new bank in this process each time."""
     if url is not None:
-        from emulator.scenario.transport import Running
+        from emulator.scenario.transport import TIMEOUT
 
         ask(url, "GET", "clock")  # a bank that does not answer is not a failed story
-        running = Running(url, token=control_token(), ca=trusted_ca())
+        running = connecting(TIMEOUT)(url)
         return lambda: running
     from emulator.assemble.composition import new_transports
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli import logs
-from emulator.cli.failure import Damaged, Failed, needs_extra
 from emulator.cli.options import complete_fixture, complete_scenario
+from emulator.failure import Damaged, Failed, needs_extra
 from emulator.settings import EMBEDDED, FLAGS, PREFIX, ConfigurationError, Flag, ServeSettings, read, schema_of
 from emulator.signals import ending_signals
 

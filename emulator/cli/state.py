@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.bank import show
-from emulator.cli.failure import Damaged, Failed
 from emulator.cli.options import Command, OrderedGroup, authority_in, output_option, state_directory, state_option
+from emulator.failure import Damaged, Failed
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
 from emulator.signals import end_as_interrupted
 

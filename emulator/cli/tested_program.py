@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from emulator.cli.bank import writable_file, write_file
-from emulator.cli.failure import Failed
 from emulator.cli.options import Command, words
+from emulator.failure import Failed
 from emulator.signals import end_as_interrupted
 
 
@@ -62,7 +62,7 @@ def program_options(each: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def check_program(shell: str | None, hook: str | None, claims: str | None) -> None:
+def check_program(shell: str | None, hook: str | None, claims: str | None, *, jobs: int, each: str) -> None:
     """Refuse a command that is no program, and addresses that are none; from then on signals end all as Ctrl+C does.
 
     Their default would leave the programs and the files with their keys behind.
@@ -77,3 +77,5 @@ def check_program(shell: str | None, hook: str | None, claims: str | None) -> No
     for option, address in (("--hook", hook), ("--claims", claims)):
         if address is not None and not address.startswith(("http://", "https://")):
             raise click.UsageError(f"{option} takes an http or https address")
+    if jobs > 1 and claims is not None and each not in claims:
+        raise click.UsageError(f"--jobs needs {each} in --claims, as all banks have the same accounts")

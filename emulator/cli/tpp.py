@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.bank import show, table
-from emulator.cli.failure import Failed
 from emulator.cli.options import (
     OrderedGroup,
     authority_in,
@@ -18,6 +17,7 @@ from emulator.cli.options import (
     state_directory,
     state_option,
 )
+from emulator.failure import Failed
 from emulator.settings import KEYSTORE_PASSWORD
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from emulator.client.signing import HoldsKey
-from emulator.client.tpp import Options, Prepared, Tpp, TppOptions
-from emulator.httpsig.sendable import check_sendable
+from emulator.client.tpp import Options, Tpp, TppOptions
+from emulator.httpsig.sendable import Prepared
 
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
@@ -151,16 +151,10 @@ class TppClient(SendingTpp[TppResponse]):
         self._idle: list[HTTPConnection] = []
 
     def send(self, prepared: Prepared) -> TppResponse:
-        check_sendable(prepared.method, prepared.target, prepared.headers)
+        prepared.check()
         connection = self._live_connection()
         try:
-            connection.putrequest(prepared.method, prepared.target, skip_host=True, skip_accept_encoding=True)
-            for name, value in prepared.headers.items():
-                connection.putheader(name, value.encode())
-            if prepared.body or prepared.method in ("POST", "PUT", "PATCH"):
-                connection.putheader("Content-Length", str(len(prepared.body)))
-            connection.endheaders(prepared.body or None)
-            received = connection.getresponse()
+            received = prepared.send_over(connection)
             answer = TppResponse(received.status, ResponseHeaders(received.getheaders()), received.read())
         except BaseException:
             connection.close()
@@ -224,7 +218,7 @@ class AsyncTppClient(SendingTpp[Coroutine[Any, Any, TppResponse]]):
     async def send(self, prepared: Prepared) -> TppResponse:
         from yarl import URL  # comes with aiohttp
 
-        check_sendable(prepared.method, prepared.target, prepared.headers)
+        prepared.check()
         if self._session is None:
             self._session = self._new_session()
         async with self._session.request(

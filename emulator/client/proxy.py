@@ -21,7 +21,7 @@ from aiohttp import ClientError, HttpVersion11, web
 from multidict import CIMultiDictProxy
 
 from emulator.client.clients import AsyncTppClient
-from emulator.httpsig.sendable import check_sendable, one_line_each
+from emulator.httpsig.sendable import Prepared, one_line_each
 from emulator.signals import ending_signals
 from emulator.terminal import one_line
 
@@ -116,7 +116,7 @@ class SigningProxy:
             lines.append(("TPP-Redirect-URI", self._new_return_address()))
         try:
             headers = one_line_each(lines)
-            check_sendable(request.method, request.raw_path, headers)  # first: its errors say what is wrong
+            Prepared(request.method, request.raw_path, headers, b"").check()  # first: its errors say what is wrong
             body = await _body(request)
             answer = await self._client.request(request.method, request.raw_path, body=body, headers=headers)
         except (ClientError, OSError, TimeoutError) as error:

@@ -5,25 +5,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.signing import HoldsKey, Identity, real_now, signed_headers
-from emulator.httpsig.sendable import address_of, one_line_each
+from emulator.httpsig.sendable import Prepared, address_of, one_line_each
 
 HeaderChanges = Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request ready to send: every member exactly as it goes on the wire."""
-
-    method: str
-    target: str
-    headers: dict[str, str]
-    body: bytes
 
 
 class TppOptions(TypedDict, total=False):

@@ -17,6 +17,8 @@ from typing import IO, Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
+from emulator.failure import Failed
+
 T = TypeVar("T")
 
 VISIT_TIMEOUT = 10.0  # seconds for an answer to the customer's browser
@@ -24,7 +26,7 @@ OUTPUT_SHOWN = 2000  # the last characters of the output of a command
 LOOKING = 0.5  # seconds after which a signal is handled at the latest
 
 
-class RunFailed(Exception):
+class RunFailed(Failed):
     """The TPP cannot be run; the argument is a sentence."""
 
 

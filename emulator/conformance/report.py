@@ -20,6 +20,7 @@ from emulator.api.log import curl_words
 from emulator.bank.fixtures import strict_yaml
 from emulator.conformance.check import Check
 from emulator.conformance.machine import MOST_FAILURES, Evidence, Failure, Record
+from emulator.failure import Failed
 
 Verdict = Literal["pass", "fail", "warn", "not-seen", "skipped", "known"]
 VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "known", "not-seen", "skipped", "pass")
@@ -151,24 +152,20 @@ def exit_status(shown: Mapping[str, Any], *, require_seen: bool = False) -> int:
     return int(bool(summary["fail"] or (require_seen and summary["not-seen"])))
 
 
-class BaselineError(Exception):
-    """The baseline file cannot be used; the argument is a sentence."""
-
-
 def read_baseline(file: Path, known: Collection[str]) -> frozenset[str]:
-    """The check names of a baseline file, `known-failures: [name, ...]`, all in `known`; raises BaselineError."""
+    """The check names of a baseline file, `known-failures: [name, ...]`, all in `known`; raises Failed."""
     try:
         value = strict_yaml.read(strict_yaml.text_of(file)).value
     except (OSError, ValueError) as error:
-        raise BaselineError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
+        raise Failed(f"{file}: {getattr(error, 'strerror', None) or error}") from None
     except strict_yaml.YamlError as error:
-        raise BaselineError(f"{file}: {error}") from None
+        raise Failed(f"{file}: {error}") from None
     names = value.get("known-failures") if isinstance(value, dict) else None
     if not isinstance(names, list) or set(value) != {"known-failures"}:
-        raise BaselineError(f"{file}: expected known-failures with a list of checks")
+        raise Failed(f"{file}: expected known-failures with a list of checks")
     unknown = [name for name in names if not isinstance(name, str) or name not in known]
     if unknown:
-        raise BaselineError(f"{file}: there is no check {unknown[0]!r}")
+        raise Failed(f"{file}: there is no check {unknown[0]!r}")
     return frozenset(names)
 
 

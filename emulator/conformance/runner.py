@@ -23,15 +23,19 @@ from emulator.conformance import claims, program
 from emulator.conformance.check import Check, Reaction, holds
 from emulator.conformance.program import RunFailed
 from emulator.conformance.report import report
-from emulator.scenario.transport import Running, TransportFailed, asked
+from emulator.failure import Refused
+from emulator.scenario.transport import Transport, TransportFailed
 
 POLL_INTERVAL = 0.02  # seconds
+ANSWER_SECONDS = 60.0  # for an answer of the bank
 MOST_DAYS = 80  # before today, on which an arm adds transactions: a list shows 90 days
 
 
 BankControl = Callable[..., Any]
-"""The control interface of one bank: the JSON of the answer to `method, path, body=None`; raises RunFailed if the bank
-refuses the request or cannot be reached."""
+"""The control interface of one bank, as `Transport.ask`."""
+PROBLEMS = (RunFailed, TransportFailed, Refused)  # of one check
+Connect = Callable[[str], Transport]
+"""Gives the bank at a base address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +64,18 @@ class CheckRun:
     reached: bool = False
 
 
-def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> BankControl:
-    """The control interface of the bank at this base address; `ca` is that of its TLS certificate."""
-
-    def ask(method: str, path: str, body: Any = None) -> Any:
-        try:
-            return asked(Running(base, token=token, ca=ca, timeout=60.0), method, path, body)
-        except TransportFailed as failed:
-            raise RunFailed(str(failed)) from None
-
-    return ask
-
-
-def run(
-    checks: Iterable[Check], base: str, plan: Plan, *, token: str | None = None, ca: str | None = None
-) -> Generator[CheckRun]:
+def run(checks: Iterable[Check], base: str, plan: Plan, connect: Connect) -> Generator[CheckRun]:
     """Run the checks on the bank at `base`; yields their outcomes in order.
 
-    Raises RunFailed if that bank cannot be reached; problems of one check are in its outcome.
+    Raises TransportFailed if that bank cannot be reached; problems of one check are in its outcome.
     """
-    connect = partial(control_of, token=token, ca=ca)
     process = connect(base)
-    if not isinstance(clock := process("GET", "/clock"), dict) or "now" not in clock:
-        raise RunFailed(f"{base} does not answer as a bank does: is it another program?")
+    _ = process.ask("GET", "/clock")["now"]  # a program that is no bank has none
 
     def outcome(check: Check) -> CheckRun:
         try:
-            return _run(check, connect(base), plan, connect)
-        except RunFailed as problem:
+            return _run(check, process.ask, plan, connect)
+        except PROBLEMS as problem:
             return CheckRun(report([check], {})["checks"][0], [str(problem)])
 
     if plan.command is None and plan.hook is None:  # a person runs the TPP, and is asked by this thread
@@ -111,15 +99,12 @@ def silence(outcomes: Sequence[CheckRun]) -> str | None:
     return f"the TPP sent no request in any check{f': {problem}' if problem else ''}"
 
 
-def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str], BankControl]) -> CheckRun:
+def _run(check: Check, process: BankControl, plan: Plan, connect: Connect) -> CheckRun:
     name = f"check-{check.check}"[:63]
-    roles = ["PISP", "AISP"]
     settings = {"links": "absolute", "progression": "immediate", "weather": "calm", **check.arm.settings}
-    answer = process(
-        "PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name, "roles": roles}}
-    )
+    answer = process("PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name}})
     try:
-        bank = connect(answer["baseUrl"])
+        bank = connect(answer["baseUrl"]).ask
         arm(check, bank)
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             files = program.credentials(Path(folder), answer["tpp"]["certificate"], answer["tpp"]["key"])
@@ -137,7 +122,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Callable[[str]
             problems = _drive(check, plan, environment, customer)
             return _judged(check, bank, plan, problems, reached=customer.saw_requests)
     finally:
-        with suppress(RunFailed):
+        with suppress(*PROBLEMS):
             process("DELETE", f"/banks/{name}")
 
 

@@ -16,9 +16,10 @@ from emulator.bank.clock import oslo_date
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Text100, filled, one_of, refuse
 from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
-from emulator.client.tpp import Prepared, Tpp
-from emulator.httpsig.sendable import check_sendable
-from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed, asked
+from emulator.client.tpp import Tpp
+from emulator.failure import Failed
+from emulator.httpsig.sendable import Prepared
+from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed
 from emulator.scenario.values import Context, either
 from emulator.scenario.variables import leaves
 
@@ -97,9 +98,6 @@ class As(Model):
         return self.model_copy(update=changes)
 
 
-IDENTIFIER = "PSDNO-SBX-"
-
-
 class Actors:
     """The TPPs and customers of one story."""
 
@@ -111,22 +109,22 @@ class Actors:
 
     def today(self) -> date:
         """The Oslo date of bank time."""
-        return oslo_date(datetime.fromisoformat(asked(self.transport, "GET", "/clock")["now"]))
+        return oslo_date(datetime.fromisoformat(self._ask("GET", "/clock")["now"]))
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer to a request that no step of the story names; raises TransportFailed, which names it."""
+        try:
+            return self.transport.ask(method, path, body)
+        except Failed as failed:
+            raise TransportFailed(f"{method} /_emulator{path} failed: {failed}") from None
 
     def _identity(self, wanted: NewTpp) -> tuple[Identity, str]:
         """The identity of a TPP of the story, and its tppId; a certificate is issued at the first use."""
         key = wanted.model_dump_json()
         if key not in self._identities:
-            body = {
-                "name": STORED_AS + wanted.name,
-                "subject": wanted.name,
-                "roles": wanted.roles,
-                "organizationIdentifier": wanted.organization_identifier or IDENTIFIER + wanted.name,
-                "replace": True,
-            }
-            if wanted.flaw is not None:
-                body["flaw"] = wanted.flaw
-            issued = asked(self.transport, "POST", "/tpps", body)
+            described = wanted.model_dump(by_alias=True, exclude_none=True)
+            body = {**described, "name": STORED_AS + wanted.name, "subject": wanted.name, "replace": True}
+            issued = self._ask("POST", "/tpps", body)
             certificate = load_pem_x509_certificate(issued["certificate"].encode())
             # Identity.from_pem would verify the key, which takes as long as making one did.
             identity = Identity.of(Credentials(wanted.name, certificate, issued["key"].encode()))
@@ -138,7 +136,7 @@ class Actors:
         if persona.national_id is not None:
             self._person = persona.national_id
             return self._person
-        people = asked(self.transport, "GET", "/people?limit=1000000")["people"][::-1]
+        people = self._ask("GET", "/people?limit=1000000")["people"][::-1]
         named = set(_texts([*clues]))
         for person in people:
             if any(named & {account["id"], account["iban"], account["bban"]} for account in person["accounts"]):
@@ -167,21 +165,14 @@ class Actors:
         return Tpp(self.transport.base, self._identity(persona.described)[0])
 
     def _seed(self, tpp: Tpp, persona: As, person: str) -> None:
-        wished = {
-            "tpp": self._identity(persona.described)[1],
-            "nationalId": person,
-            "context": persona.context,
-            "agreement": persona.agreement,
-            "accounts": persona.accounts,
-        }
-        body = {name: value for name, value in wished.items() if value is not None}
-        tpp.use_session(asked(self.transport, "POST", "/sessions", body))
+        shared = persona.model_dump(by_alias=True, exclude_none=True, include={"context", "agreement", "accounts"})
+        body = {"tpp": self._identity(persona.described)[1], "nationalId": person, **shared}
+        tpp.use_session(self._ask("POST", "/sessions", body))
 
     def send(self, prepare: Callable[[], Prepared]) -> ReceivedAnswer:
         """Sign and send a request of a TPP."""
         try:
             prepared = prepare()
-            check_sendable(prepared.method, prepared.target, prepared.headers)
         except (ValueError, TypeError) as error:
             raise TransportFailed(f"The request cannot be sent: {error}.") from None
         return self.transport.send(prepared)

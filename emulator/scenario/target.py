@@ -147,14 +147,16 @@ def preview(scenario: Scenario, scenario_target: ScenarioTarget, content: Image 
         return {**done, "lost": lost}
 
 
+def contents(bank: Bank) -> list[str]:
+    """What a reset deletes, counted in words: `4 customers`, `12 payments`."""
+    return [counted(number, one) for kind, one in _COUNTED if (number := bank.documents.count(kind))]
+
+
 def losses(scenario: Scenario, bank: Bank) -> list[str]:
     """The data of the bank that applying the scenario would replace, one phrase each, without moments."""
-    start, lost = scenario.start, []
+    start, lost = scenario.start, list[str]()
     if start.resets:
-        for kind, one in _COUNTED:
-            number = bank.documents.count(kind)
-            lost += [counted(number, one)] if number else []
-        lost += ["the rules", "the settings", "the request log"]
+        lost += [*contents(bank), "the rules", "the settings", "the request log"]
     if start.resets or start.clock is not None:
         lost.append("the bank time")
     return lost

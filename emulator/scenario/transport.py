@@ -1,21 +1,21 @@
-"""How a story reaches a bank: one in this process without a socket, or a running one over HTTP."""
+"""The client of a bank, for stories, commands and plans of checks: one in this process, or a running one over HTTP."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult
 
 from emulator.api.messages import Request, Response, Stream
-from emulator.httpsig.sendable import address_of, check_sendable
+from emulator.failure import Failed, Refused
+from emulator.httpsig.sendable import Prepared, address_of
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection
-
-    from emulator.client.tpp import Prepared
+    from http.client import HTTPConnection, HTTPResponse
 
 BASE = "http://127.0.0.1:8080"
 CONTROL = "/_emulator"
@@ -23,8 +23,8 @@ EVENTS = "text/event-stream"  # has no end, so only its head is read
 TIMEOUT = 3700.0  # seconds: a scripted delay lasts at most an hour
 
 
-class TransportFailed(Exception):
-    """The bank cannot be reached, the request cannot be sent, or is refused; the argument is a sentence."""
+class TransportFailed(Failed):
+    """The bank cannot be reached, or the request cannot be sent; the argument is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,13 @@ class ReceivedAnswer:
         messages = value.get("tppMessages") if isinstance(value, dict) else None
         return messages if isinstance(messages, list) and all(map(_has_text, messages)) else []
 
-    def refusal(self) -> str:
-        """The texts of its tppMessages in one line; the beginning of the body if it has none."""
-        return " ".join(one["text"] for one in self.messages()) or self.body[:200].decode("utf-8", "replace")
-
 
 def _has_text(message: Any) -> bool:
     return isinstance(message, dict) and isinstance(message.get("text"), str)
 
 
 class Transport:
-    """A bank to play on, at `base`, such as http://127.0.0.1:8080/banks/a; `token`: of its control interface."""
+    """A bank at `base`, such as http://127.0.0.1:8080/banks/a; `token`: of its control interface."""
 
     def __init__(self, base: str, *, token: str | None = None) -> None:
         self.base = base.rstrip("/")
@@ -68,31 +64,62 @@ class Transport:
         self._token = token
 
     def send(self, prepared: Prepared) -> ReceivedAnswer:
-        """Send a signed request."""
-        return self._sent(prepared.method, prepared.target, prepared.headers, prepared.body)
+        """Send a request as it stands; raises TransportFailed."""
+        try:
+            prepared.check()
+        except ValueError as error:
+            raise TransportFailed(f"The request cannot be sent: {error}.") from None
+        return self._sent(prepared)
 
     def control(self, method: str, path: str, body: Any = None) -> ReceivedAnswer:
         """Send a request to the control interface; `path` follows /_emulator and starts with a slash."""
-        try:
-            check_sendable(method, path, {})
-        except ValueError as error:
-            raise TransportFailed(f"The request cannot be sent: {error}.") from None
-        headers = {"Host": self._parts.netloc.rpartition("@")[2], "Content-Type": "application/json"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        return self._sent(method, self._parts.path + CONTROL + path, headers, _content(body))
+        headers = {**self._control_headers(), "Content-Type": "application/json"}
+        return self.send(Prepared(method, self._parts.path + CONTROL + path, headers, _content(body)))
 
-    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of the answer of the control interface; raises Failed, and Refused if the bank answers 400."""
+        return self._value(self.control(method, path, body))
+
+    def _value(self, answer: ReceivedAnswer) -> Any:
+        if answer.lost:
+            raise TransportFailed(f"{self.base} closed the connection without an answer")
+        value = answer.json()
+        if answer.status == 204:
+            return value
+        if not isinstance(value, dict):
+            raise _not_a_bank(self.base)
+        if answer.status < 400:
+            return _Answer(self.base, value)
+        messages = answer.messages()
+        text = "; ".join(f"{one['path']}: {one['text']}" if one.get("path") else one["text"] for one in messages)
+        if messages and answer.status == 400:
+            raise Refused(text, messages)
+        hint = ""
+        if messages and answer.status == 401:
+            hint = f" (BANK_EMULATOR_CONTROL_TOKEN {'is not set' if self._token is None else 'is a different token'})"
+        raise TransportFailed(f"{text or f'the bank answered {answer.status}'}{hint}")
+
+    def _control_headers(self) -> dict[str, str]:
+        authorization = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        return {"Host": self._parts.netloc.rpartition("@")[2], **authorization}
+
+    def _sent(self, prepared: Prepared) -> ReceivedAnswer:
         raise NotImplementedError
 
 
-def asked(bank: Transport, method: str, path: str, body: Any = None) -> Any:
-    """The JSON of the answer of the control interface; raises TransportFailed if it refuses the request."""
-    answer = bank.control(method, path, body)
-    if answer.lost or answer.status >= 400:
-        answered = f"{method} /_emulator{path} answered {answer.status or 'nothing'}"
-        raise TransportFailed(f"{answered}: {answer.refusal()}")
-    return answer.json()
+class _Answer(dict[str, Any]):
+    """The JSON object of an answer; TransportFailed for a member that it does not have: no bank has sent it."""
+
+    def __init__(self, base: str, members: dict[str, Any]) -> None:
+        super().__init__(members)
+        self._base = base
+
+    def __missing__(self, _name: str) -> None:
+        raise _not_a_bank(self._base)
+
+
+def _not_a_bank(base: str) -> TransportFailed:
+    return TransportFailed(f"{base} does not answer as a bank does: is it another program?")
 
 
 class InProcess(Transport):
@@ -102,8 +129,9 @@ class InProcess(Transport):
         super().__init__(BASE)
         self._handle = handle
 
-    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
-        response = self._handle(Request(method, target, tuple(headers.items()), body, BASE))
+    def _sent(self, prepared: Prepared) -> ReceivedAnswer:
+        headers = tuple(prepared.headers.items())
+        response = self._handle(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
         if isinstance(response, Stream):
             return ReceivedAnswer(response.status, tuple(response.headers))
         delivery = response.delivery
@@ -164,26 +192,53 @@ class Running(Transport):
         self._ca = ca
         self._timeout = timeout
 
-    def _sent(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> ReceivedAnswer:
+    def _sent(self, prepared: Prepared) -> ReceivedAnswer:
         from http.client import HTTPException
 
         # A connection per request, so that a scripted disconnect does not affect other requests.
         connection = connection_to(self.base, ca=self._ca, timeout=self._timeout)
         began = time.monotonic()
-        try:
-            connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
-            for name, value in headers.items():
-                connection.putheader(name, value.encode())
-            if body or method in ("POST", "PUT"):
-                connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body or None)
+        with closing(connection), _reaching(self.base):
+            try:
+                answer = prepared.send_over(connection)
+                content = b"" if _is_endless(answer) else answer.read()
+                took = time.monotonic() - began
+                return ReceivedAnswer(answer.status, tuple(answer.getheaders()), content, seconds=took)
+            except (HTTPException, ConnectionError):
+                return ReceivedAnswer(lost=True, seconds=time.monotonic() - began)
+            except TimeoutError:
+                raise TransportFailed(f"{self.base} has not answered within {self._timeout:g} s.") from None
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The events of the bank from now on, until it stops; raises Failed."""
+        with _reaching(self.base):
+            connection = connection_to(self.base, ca=self._ca)
+            connection.request("GET", f"{self._parts.path}{CONTROL}/events", headers=self._control_headers())
             answer = connection.getresponse()
-            endless = (answer.getheader("Content-Type") or "").startswith(EVENTS)
-            content = b"" if endless else answer.read()
-            return ReceivedAnswer(answer.status, tuple(answer.getheaders()), content, seconds=time.monotonic() - began)
-        except (HTTPException, ConnectionError):
-            return ReceivedAnswer(lost=True, seconds=time.monotonic() - began)
-        except TimeoutError:
-            raise TransportFailed(f"{self.base} has not answered within {self._timeout:g} s.") from None
-        finally:
-            connection.close()
+            if not _is_endless(answer):
+                self._value(ReceivedAnswer(answer.status, body=answer.read()))
+                raise _not_a_bank(self.base)
+
+        def stream() -> Iterator[dict[str, Any]]:
+            with closing(connection), _reaching(self.base):
+                while line := answer.readline():
+                    if line.startswith(b"data: "):
+                        yield self._value(ReceivedAnswer(200, body=line[6:]))
+
+        return stream()
+
+
+def _is_endless(answer: HTTPResponse) -> bool:
+    return (answer.getheader("Content-Type") or "").startswith(EVENTS)
+
+
+@contextmanager
+def _reaching(base: str) -> Iterator[None]:
+    """The block in which the bank at `base` is spoken to; raises TransportFailed if it does not answer."""
+    from http.client import HTTPException
+
+    try:
+        yield
+    except (OSError, HTTPException) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise TransportFailed(f"{base} does not answer: {cause}") from error

@@ -33,7 +33,7 @@ from emulator.client import AsyncTppClient, TppClient
 from emulator.conformance.observer import conformance_of
 from emulator.scenario import loader, target
 from emulator.settings import KEYSTORE_PASSWORD, ServeSettings
-from emulator.terminal import one_line
+from emulator.terminal import message_lines, one_line, request_line
 from emulator.testing.handles import (
     BankClock,
     BankCustomer,
@@ -274,12 +274,8 @@ def _first_private(service: BankService) -> str:
 
 def _reported(entry: dict[str, Any]) -> Iterator[str]:
     """An entry of the request log as lines of text."""
-    rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
-    status = entry["status"] or "no answer"
-    yield one_line(f"{entry['id']} {entry['at']} {status} {entry['method']} {entry['target']}{rules}")
-    for message in entry.get("messages", []):
-        path = f" {message['path']}" if message.get("path") else ""
-        yield one_line(f"    {message['code']}{path}: {message.get('text', '')}")
+    yield request_line(entry)
+    yield from message_lines(entry)
     signature = entry.get("signature")
     if signature is not None and not signature.get("valid"):
         yield from (one_line(f"    {line}".rstrip()) for line in as_text(signature).splitlines())

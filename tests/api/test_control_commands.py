@@ -19,7 +19,7 @@ from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
 from emulator.cli import bank, main, sca
 from emulator.scenario import transport as transports
-from emulator.scenario.transport import ReceivedAnswer
+from emulator.scenario.transport import ReceivedAnswer, Running
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient
 from tests.known_state import DOMESTIC, KARI, PAYMENT
@@ -181,7 +181,7 @@ def test_events_are_followed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         {"type": "payment", "id": "3f2b", "status": "ACSC", "at": "2026-03-02T08:00:00Z"},
         {"type": "request", "id": "7", "at": "x", "status": 200, "method": "GET", "target": "/v1/accounts"},
     ]
-    monkeypatch.setattr("emulator.cli.requests.stream", lambda url: iter(events))
+    monkeypatch.setattr("emulator.cli.requests.connecting", lambda: lambda _url: Mock(events=lambda: iter(events)))
     assert run("events", "tail")[1].splitlines() == [
         "payment 3f2b 2026-03-02T08:00:00Z ACSC",
         "request 7 x 200 GET /v1/accounts",
@@ -195,7 +195,7 @@ def test_a_request_that_comes_while_the_last_are_listed_is_told_once(
 ) -> None:
     """The stream of events tells what comes from when it was opened."""
 
-    def events(url: str) -> Iterator[dict[str, Any]]:
+    def events() -> Iterator[dict[str, Any]]:
         seen = service.log.entries()
 
         def unseen() -> Iterator[dict[str, Any]]:
@@ -213,7 +213,7 @@ def test_a_request_that_comes_while_the_last_are_listed_is_told_once(
             tpp.get("/v1/meanwhile")
         return listed
 
-    monkeypatch.setattr("emulator.cli.requests.stream", events)
+    monkeypatch.setattr("emulator.cli.requests.connecting", lambda: lambda _url: Mock(events=events))
     monkeypatch.setattr("emulator.cli.requests.ask", ask)
     tpp.get("/v1/accounts")
     lines = run("requests", "tail")[1].splitlines()
@@ -668,8 +668,11 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, bytes], None]:
     """Puts a program at the address of the bank that answers alike whatever it is asked."""
 
     def put(status: int, body: bytes) -> None:
-        program = Mock(**{"control.return_value": ReceivedAnswer(status, body=body)})
-        monkeypatch.setattr(transports, "Running", lambda *_, **__: program)
+        class Program(Running):
+            def control(self, *_: Any) -> ReceivedAnswer:
+                return ReceivedAnswer(status, body=body)
+
+        monkeypatch.setattr(transports, "Running", Program)
 
     return put
 
@@ -714,17 +717,18 @@ def test_what_another_program_answers_is_no_stream_of_events(
     connection.getresponse.return_value = Mock(
         status=200, **{"getheader.return_value": None, "read.return_value": body}
     )
+    monkeypatch.setattr(transports, "Running", Running)
     monkeypatch.setattr(transports, "connection_to", lambda *_, **__: connection)
     message = "bank-emulator: http://127.0.0.1:8080 does not answer as a bank does: is it another program?\n"
     assert run("requests", "tail", "--last", "0") == (2, "", message)
 
 
 def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Silent:
+    class Silent(Running):
         def control(self, *_: Any) -> ReceivedAnswer:
             return ReceivedAnswer(lost=True)
 
-    monkeypatch.setattr(transports, "Running", lambda *_, **__: Silent())
+    monkeypatch.setattr(transports, "Running", Silent)
     assert "closed the connection" in run("clock", "show")[2]
 
 

@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from emulator.cli import bank, control, main, scenario
-from emulator.cli.failure import Failed
+from emulator.failure import Failed
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool, fails: bool) -> str:
     seen = Event()
 
-    def events(url: str) -> Iterator[dict[str, Any]]:
+    def events() -> Iterator[dict[str, Any]]:
         try:
             if fails:
                 raise Failed("no")
@@ -29,7 +30,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
         finally:
             seen.set()
 
-    monkeypatch.setattr(bank, "events", events)
+    monkeypatch.setattr(bank, "connecting", lambda: lambda _url: Mock(events=events))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
     with bank.progress("http://bank", "clock"):
         if terminal:

@@ -15,6 +15,7 @@ from emulator.conformance.auditor import Auditor
 from emulator.conformance.check import read, ready
 from emulator.conformance.machine import Evidence, Record
 from emulator.conformance.report import Report
+from emulator.failure import Failed
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan
 from tests.known_state import DOMESTIC
@@ -149,7 +150,7 @@ def test_a_baseline_turns_a_known_failure_green_and_names_one_that_passes_now(
 def test_a_baseline_that_cannot_be_used_is_named(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "known.yaml"
     file.write_text(text)
-    with pytest.raises(report.BaselineError, match=problem):
+    with pytest.raises(Failed, match=problem):
         report.read_baseline(file, CHECKS)
 
 

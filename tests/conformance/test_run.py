@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from emulator.conformance import runner
 from emulator.conformance.check import ready
 from emulator.conformance.runner import RunFailed, persons_of
-from emulator.scenario.transport import ReceivedAnswer
+from emulator.scenario import transport
+from emulator.scenario.transport import ReceivedAnswer, Running
 from tests.e2e.process import command
 from tests.explore.hooked import HttpMerchant, HttpWorld, hooked
 from tests.explore.merchant import Merchant
@@ -89,11 +89,11 @@ def test_by_hand_it_waits_for_enter_and_ends_with_the_reason_where_nobody_can_pr
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b""])
 def test_another_program_at_the_address_is_no_bank(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
-    class Other:
+    class Other(Running):
         def control(self, *_: Any) -> ReceivedAnswer:
             return ReceivedAnswer(200, body=body)
 
-    monkeypatch.setattr(runner, "Running", lambda *_, **__: Other())
+    monkeypatch.setattr(transport, "Running", Other)
     ended = plan("--url", "http://127.0.0.1:1", "--command", "true")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (

@@ -572,8 +572,8 @@ def test_what_a_repair_has_saved_is_there_after_a_start(state: Path) -> None:
 
 
 def test_what_cannot_be_mended_is_3_with_what_helps(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emulator.cli.failure import Damaged
     from emulator.cli.state import check
+    from emulator.failure import Damaged
     from emulator.store import StoreDamaged
     from emulator.store.check import CheckReport
 

@@ -17,10 +17,13 @@ def story(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def test_it_says_why(stage_play: Play) -> None:
     for steps, message in (
-        ([{**ACCOUNTS, "as": {"nationalId": "00000000000"}}], "/_emulator/sessions answered 400: The bank knows no"),
+        (
+            [{**ACCOUNTS, "as": {"nationalId": "00000000000"}}],
+            "POST /_emulator/sessions failed: nationalId: The bank",
+        ),
         (
             [{**ACCOUNTS, "as": {"tpp": {"name": "x", "organizationIdentifier": "\0"}}}],
-            "POST /_emulator/tpps answered 400",
+            "POST /_emulator/tpps failed: organizationIdentifier: ",
         ),
         ([{**ACCOUNTS, "as": {"nationalId": KARI, "context": "CORPORATE"}}], "no accounts in the context CORPORATE"),
         ([{"psu": "approve latest"}], "expected no error, received status 404"),

@@ -130,18 +130,10 @@ class Seed(Who):
 )
 def seed_session(call: ControlCall[Seed]) -> Json:
     """Create a session and a consent without an SCA; accounts omitted: all accounts."""
-    who = call.body
-    tpp_id, tpp_name = _tpp_named(call, who.tpp)
+    tpp_id, tpp_name = _tpp_named(call, call.body.tpp)
+    who = call.body.model_dump(exclude={"tpp"})
     with call.bank.documents.transaction():
-        return sessions.seed(
-            call.bank,
-            tpp_id=tpp_id,
-            tpp_name=tpp_name,
-            national_id=who.national_id,
-            context=who.context,
-            agreement=who.agreement,
-            accounts=who.accounts,
-        )
+        return sessions.seed(call.bank, tpp_id=tpp_id, tpp_name=tpp_name, **who)
 
 
 def _tpp_named(call: ControlCall[Seed], named: str) -> tuple[str, str | None]:

@@ -94,15 +94,9 @@ class ExchangeDetail(ExchangeSummary):
 )
 def list_requests(call: ControlCall[Any]) -> Json:
     """List the last 1000 requests of TPPs, newest first."""
-    asked = call.query
+    asked = dict(call.query)
     check_operation(asked.get("operation"))
-    exchanges = call.service.log.entries(
-        operation=asked.get("operation"),
-        status=asked.get("status"),
-        tpp=asked.get("tpp"),
-        payment_id=asked.get("paymentId"),
-        limit=asked["limit"],
-    )
+    exchanges = call.service.log.entries(payment_id=asked.pop("paymentId", None), **asked)
     return {"requests": [exchange.summary() for exchange in exchanges]}
 
 

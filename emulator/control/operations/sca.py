@@ -83,19 +83,7 @@ def _ended(call: ControlCall[Any], end: Callable[[ScaDocument], str | None]) -> 
 @operation("POST", "/sca/{id}/approve", _ENDED, body=Approve, example={"nationalId": "14888520059"})
 def approve_sca(call: ControlCall[Approve]) -> Json:
     """Go through all steps as the customer and approve; omitted members get a default."""
-    who = call.body
-    return _ended(
-        call,
-        lambda opened: sca_control.approve(
-            call.bank,
-            opened,
-            national_id=who.national_id,
-            method=who.method,
-            context=who.context,
-            agreement=who.agreement,
-            accounts=who.accounts,
-        ),
-    )
+    return _ended(call, lambda opened: sca_control.approve(call.bank, opened, **dict(call.body)))
 
 
 @operation("POST", "/sca/{id}/reject", _ENDED)
@@ -119,6 +107,5 @@ def expire_sca(call: ControlCall[Any]) -> Json:
 )
 def fail_sca(call: ControlCall[Fail]) -> Json:
     """Let a system of the bank fail during the SCA."""
-    given = call.body
-    failure = sca.failure_like(given.status, given.code, given.message, given.system)
+    failure = sca.failure_like(**dict(call.body))
     return _ended(call, lambda opened: sca_control.end(call.bank, opened, failure))

@@ -10,25 +10,21 @@ from pydantic import Field
 
 from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
-from emulator.bank.validation import Model, Omittable, filled, one_of
-from emulator.ca import FLAWS, ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists
+from emulator.bank.validation import Omittable, filled
+from emulator.ca import ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists
 from emulator.control.forms import Closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.scenario.actors import NewTpp
 from emulator.settings import KEYSTORE_PASSWORD
 
 _Name = Annotated[str, filled(63)]
 
 
-class IssueTpp(Model):
+class IssueTpp(NewTpp):
     """A TPP to issue a certificate to."""
 
     name: _Name
     subject: Omittable[_Name] = Field(None, description="The common name in the certificate; omitted: name.")
-    roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
-        default_factory=lambda: list(ROLES)
-    )
-    organization_identifier: Omittable[Annotated[str, filled(256)]] = None
-    flaw: Omittable[Annotated[str, one_of("flaw", FLAWS)]] = None
     replace: bool = Field(False, description="Replace the TPP of this name.")
     keystore: bool = Field(
         False, description="Also return certificate and key as PKCS #12 in base64; its password is bank-emulator."
@@ -79,15 +75,7 @@ def issued(
     If what it is issued `within` raises, it was not issued.
     """
     try:
-        credentials = authority.issue(
-            wanted.name,
-            subject=wanted.subject,
-            roles=tuple(dict.fromkeys(wanted.roles)),
-            organization_identifier=wanted.organization_identifier,
-            flaw=wanted.flaw,
-            replace=wanted.replace,
-            within=within,
-        )
+        credentials = authority.issue(**wanted.model_dump(exclude={"keystore"}), within=within)
     except TppExists:
         text = f"The TPP {wanted.name} already exists; replace: true issues it again."
         raise BankError("CONFLICT", text, f"{path}name") from None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from emulator.api.messages import Response, Steps
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
-from emulator.bank.errors import counted
 from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
-from emulator.bank.settings import schemas
+from emulator.bank.settings import from_text, json_or_text, schemas
 from emulator.scenario import target
 from emulator.web.console import payments, scenarios
 from emulator.web.console.screen import ControlRefused, Screen, quote_segment
@@ -88,38 +86,18 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _as_value(name: str, text: str) -> Any:
-    """The value of a setting that a field's text stands for."""
-    if polls := re.fullmatch(r'[{" ]*polls[": ]+([0-9]+)[} ]*', text):  # `polls: 3`, or the JSON form of it
-        return {"polls": _from_json(polls[1])}
-    return _from_json(text) if schemas()[name].get("type") in ("array", "boolean", "integer") else text
-
-
-def _from_json(text: str) -> Any:
-    """The value of JSON that was typed; other text itself, which the control interface refuses."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
 def save_settings(screen: Screen) -> Response:
     """Send the changed settings only, since others may have been changed elsewhere meanwhile."""
     form = screen.form
     typed = {name: form.get(name) for name in schemas() if name in form}
-    changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
+    changes = {name: from_text(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
     screen.ask("PUT", "settings", changes)
     return screen.go("settings", done="settings")
 
 
-def contents(screen: Screen) -> list[str]:
-    """What a reset would delete, counted in words: `4 customers`, `12 payments`."""
-    return [counted(count, word) for _, kind, word in COUNTED if (count := screen.bank.documents.count(kind))]
-
-
 def _present_state(screen: Screen) -> list[str]:
     """What a reset and the restoring of a snapshot replace."""
-    return [*contents(screen), "the present bank time", "rules and scenario", "settings"]
+    return [*target.contents(screen.bank), "the present bank time", "rules and scenario", "settings"]
 
 
 def snapshots(screen: Screen) -> Response:
@@ -156,7 +134,7 @@ def delete_snapshot(screen: Screen) -> Steps:
 
 def show_reset(screen: Screen) -> Response:
     """Show what a reset deletes, and a choice of fixtures."""
-    return screen.page("reset", fixtures=fixtures.names(), contents=contents(screen))
+    return screen.page("reset", fixtures=fixtures.names(), contents=target.contents(screen.bank))
 
 
 def reset(screen: Screen) -> Steps:
@@ -176,7 +154,7 @@ def generate(screen: Screen) -> Steps:
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
         if text:
-            numbers[name] = _from_json(text)
+            numbers[name] = json_or_text(text)
     yield from screen.ask_in_steps("POST", "generate", numbers)
     return screen.go("generate", done="generated")
 

@@ -35,7 +35,6 @@ PER_PAGE = 50
 MOST_WAITING = 20  # each has a form
 # The control operation behind each button, and the heading of the page that reports its result.
 ENDS = {"approve": "Approved", "reject": "Declined", "expire": "Expired", "fail": "Failed"}
-SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of the bank failed.", "system": "core"}
 
 
 def listing(screen: Screen) -> Response:
@@ -240,9 +239,8 @@ def end_sca(screen: Screen) -> Response:
     how = screen.form.get("how")
     if how not in ENDS:
         raise ControlRefused(400, ["Choose approve, reject, expire or fail."])
-    body: dict[str, Any] = SERVER_ERROR if how == "fail" else {}
-    if how == "approve" and screen.form.get("nationalId"):
-        body = {"nationalId": screen.form.get("nationalId")}
+    person = screen.form.get("nationalId") if how == "approve" else ""
+    body = {"nationalId": person} if person else {}
     redirect = screen.ask("POST", f"sca/{screen.params['id']}/{how}", body)["redirect"]
     document = sca.get(screen.bank, screen.params["id"])
     heading, failure = ENDS[how], None

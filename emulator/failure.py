@@ -1,4 +1,4 @@
-"""Errors that end a command: one line on stderr and an exit status (command-line.md#exit-status)."""
+"""What cannot be done, in one line, with which a command ends on stderr (command-line.md#exit-status)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Failed(Exception):
-    """Wrong usage, configuration, fixture or scenario; a port or state directory in use.
+    """Wrong usage, configuration, fixture or scenario; a port or state directory in use; a bank that does not answer.
 
     `page` names the page of the manual about it, as in `bank-emulator docs PAGE`; empty for none.
     """
@@ -21,7 +21,7 @@ class Failed(Exception):
 
 
 class Refused(Failed):
-    """The bank refused a request; `messages` are the tppMessages of its answer."""
+    """The bank answered a request with 400; `messages` are the tppMessages of its answer."""
 
     def __init__(self, text: str, messages: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(text)
