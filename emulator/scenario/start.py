@@ -24,8 +24,20 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.payment import progression
 from emulator.bank.problems import Path
-from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Text100, Text200, filled, one_of, refuse, union
-from emulator.scenario.values import Feed, Settings, amount
+from emulator.bank.validation import (
+    Mismatch,
+    Model,
+    Moment,
+    Omittable,
+    Text100,
+    Text200,
+    amount,
+    filled,
+    one_of,
+    refuse,
+    union,
+)
+from emulator.scenario.values import Feed, Settings
 
 if TYPE_CHECKING:
     from emulator.bank.snapshots import Snapshots
