@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from emulator.bank.accounts import ledger
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank, progress_event
 from emulator.bank.customers import people
@@ -315,11 +316,9 @@ class _Generator:
             yield {
                 "id": fixed(f"entry:{holder}:{number}"),
                 "accountId": holder,
-                "status": "booked",
-                "shelf": f"{holder}|booked",
                 "currency": account["currency"],
                 # Within a day by their numbers.
-                "order": f"{day}|{day}T12:00:00.{number:06}+00:00",
+                **ledger.shelved(account, "booked", day, f"{day}T12:00:00.{number:06}+00:00"),
                 "amount": _kroner(move.amount),
                 "bookingDate": day,
                 "valueDate": day if move.value_day is None else move.value_day.isoformat(),
