@@ -254,7 +254,10 @@ _MOST_ERRORS = 1000  # errors of pydantic that are shown before any is left out
 
 def validate(form: type[M], value: Any) -> tuple[M | None, list[Problem]]:
     """The model of `value`, or its problems, at most a hundred."""
-    return validate_as(form, value)
+    try:
+        return form.model_validate(value), []
+    except Invalid as error:
+        return None, list(problems(form, _first(form.model_validate, error, value), value))
 
 
 def validate_as(form: Any, value: Any) -> tuple[Any, list[Problem]]:
