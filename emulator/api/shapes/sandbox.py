@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter
 
-from emulator.api.shapes.answers import AcceptorAddress, BankTransactionCode, CardTransaction, TppMessage
+from emulator.api.shapes.answers import AcceptorAddress, BankTransactionCode, CardTransaction, Warned
 from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
@@ -252,12 +252,6 @@ class ContactInformation(Closed):
 
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
-
-
-class Warned(Closed):
-    """Warnings about members that the bank does not know."""
-
-    tppMessages: NotRequired[list[TppMessage]]
 
 
 class SandboxAccount(Warned):
