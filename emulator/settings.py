@@ -22,7 +22,9 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from emulator import packaged
+from emulator.bank.formats import Format, matching, one_of
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
+from emulator.bank.settings import TAKES
 
 PREFIX = "BANK_EMULATOR_"
 EMBEDDED = "postgresql"  # --store with this word starts an embedded server
@@ -98,28 +100,30 @@ def _number(what: str, least: int, most: int) -> Parse:
     return parse
 
 
-def _fitting(pattern: str, expected: str, read: Callable[[str], Any] = str) -> Parse:
-    """Text that `pattern` matches completely."""
+def _fitting(form: Format, read: Callable[[str], Any] = str) -> Parse:
+    """Text of this format."""
 
     def parse(value: str) -> Any:
-        if not re.fullmatch(pattern, value):
+        expected = form.check(value)
+        if expected is not None:
             raise ValueError(f"takes {expected}")
         return read(value)
 
     return parse
 
 
-_seed = _fitting(r"-?[0-9]{1,18}", "a whole number of at most 18 digits", int)
-_token = _fitting(r"[!-~]{1,512}", "1 to 512 printable ASCII characters without blanks")
-_schema = _fitting(r"(?!pg_)[a-z_][a-z0-9_]{0,62}", "a plain name in small letters, such as bank_emulator")
+_seed = _fitting(matching(r"-?[0-9]{1,18}", "a whole number of at most 18 digits"), int)
+_token = _fitting(matching(r"[!-~]{1,512}", "1 to 512 printable ASCII characters without blanks"))
+_schema = _fitting(matching(r"(?!pg_)[a-z_][a-z0-9_]{0,62}", "a plain name in small letters, such as bank_emulator"))
 _host_name = _fitting(
-    r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[?[0-9a-fA-F:.]+\]?",
-    "a host name without scheme or port",
+    matching(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[?[0-9a-fA-F:.]+\]?", "a host name without scheme or port"),
     lambda value: value.strip("[]").lower(),
 )
 _ancestor = _fitting(
-    r"https?://[A-Za-z0-9.\[\]:-]+?(:([0-9]{1,5}|\*))?|\*",
-    "the origin of a site, such as http://localhost:3000 or http://localhost:*, or *",
+    matching(
+        r"https?://[A-Za-z0-9.\[\]:-]+?(:([0-9]{1,5}|\*))?|\*",
+        "the origin of a site, such as http://localhost:3000 or http://localhost:*, or *",
+    )
 )
 
 
@@ -190,15 +194,6 @@ def _switch(value: str) -> bool:
     return words[value.lower()]
 
 
-def _one_of(*names: str) -> Parse:
-    def parse(value: str) -> str:
-        if value not in names:
-            raise ValueError(f"takes one of {', '.join(names)}")
-        return value
-
-    return parse
-
-
 _PORT = _number("a port number", 0, 65535)
 
 
@@ -250,19 +245,19 @@ class ServeSettings:
     profile: str = flag(
         "documented",
         "NAME",
-        _one_of("documented", "lenient"),
+        _fitting(TAKES["profile"]),
         "Default of the setting profile: documented or lenient (fewer required headers).",
     )
     links: str = flag(
-        "relative", "FORM", _one_of("relative", "absolute"), "Default of the setting links: relative or absolute."
+        "relative", "FORM", _fitting(TAKES["links"]), "Default of the setting links: relative or absolute."
     )
     weather: str = flag(
         "calm",
         "NAME",
-        _one_of("calm", "rough"),
+        _fitting(TAKES["weather"]),
         "Default of the setting weather: calm, or rough (answers are sometimes lost, late or 503).",
     )
-    ids: str = flag("uuid", "FORM", _one_of("uuid", "opaque"), "The form of ids: uuid or opaque.")
+    ids: str = flag("uuid", "FORM", _fitting(one_of("uuid", "opaque")), "The form of ids: uuid or opaque.")
     seed: int | None = flag(None, "N", _seed, "Make ids and generated data repeat from run to run.")
     control_token: str | None = flag(
         None, "TOKEN", _token, "The token required by /_emulator and by the login of /console."
@@ -272,7 +267,7 @@ class ServeSettings:
     durability: str = flag(
         "process",
         "LEVEL",
-        _one_of("process", "power"),
+        _fitting(one_of("process", "power")),
         "What answered changes survive: process (a crash of the process) or power (a power failure).",
     )
     idle_hours: int = flag(
@@ -294,7 +289,9 @@ class ServeSettings:
         _notified_host,
         "A host, also a private one, that may receive notifications; may be repeated.",
     )
-    log_format: str = flag("text", "FORM", _one_of("text", "json"), "The form of the log on stderr: text or json.")
+    log_format: str = flag(
+        "text", "FORM", _fitting(one_of("text", "json")), "The form of the log on stderr: text or json."
+    )
     ready_file: Path | None = flag(
         None,
         "FILE",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from emulator.api.operation import Call
 from emulator.api.query import QueryParameter
@@ -63,11 +63,10 @@ def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Wi
     )
 
 
-def sandbox_window(call: Call) -> dict[str, Any]:
-    """The dates, offset and limit of a sandbox listing."""
+def sandbox_window(call: Call) -> Window:
+    """The window of a sandbox listing: its dates, offset and limit."""
     query = call.query
-    dates = {"first": query.get("fromDate"), "last": query.get("toDate")}
-    return {**dates, "offset": query["offset"], "limit": query["limit"]}
+    return Window(first=query.get("fromDate"), last=query.get("toDate"), offset=query["offset"], limit=query["limit"])
 
 
 def page_links(call: Call, asked: Window, account: str, *, more: bool) -> Links:

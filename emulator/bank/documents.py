@@ -276,14 +276,22 @@ class TransactionMembers(TransactionDetails):
     valueDate: NotRequired[str]  # else the booking date
 
 
-class Transaction(TransactionDetails):
+Status = Literal["booked", "pending"]  # of a transaction
+
+
+class Shelved(TypedDict):
+    """Where lists show a transaction of an account or card."""
+
+    status: Status
+    shelf: str  # `accountId|status` or `cardId|status`, the group of the order `shelf`
+    order: str  # `date|moment`: the date under which it is listed, and when it was created
+
+
+class Transaction(TransactionDetails, Shelved):
     """A transaction of an account, booked or pending."""
 
     id: str
     accountId: str
-    status: str  # booked or pending
-    shelf: str  # `accountId|status`, the group of the order `shelf`
-    order: str  # `date|moment`: the date under which it is listed, and when it was created
     amount: str  # signed: negative leaves the account
     currency: str
     valueDate: str
@@ -330,15 +338,12 @@ class CardTransactionDetails(TypedDict, total=False):
     proprietaryBankTransactionCode: str
 
 
-class CardTransaction(CardTransactionDetails):
+class CardTransaction(CardTransactionDetails, Shelved):
     """A purchase with a card, or a payment to it."""
 
     id: str
     cardTransactionId: str  # at most 35 characters
     cardId: str
-    status: str  # booked or pending
-    shelf: str  # `cardId|status`
-    order: str  # `date|moment`
     transactionDate: str  # of the purchase
     transactionAmount: Amount  # signed, in the card's currency
     originalAmount: Amount  # in the currency of the purchase

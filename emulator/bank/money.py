@@ -76,12 +76,11 @@ def plain(amount: Decimal, currency: str) -> str:
     return format(exact if exact else abs(exact), "f")
 
 
-def too_fine(text: str, currency: str) -> str | None:
-    """The error text for a decimal text that `plain` would round, else None; trailing zeros are ignored."""
-    units = MINOR_UNITS[currency]
-    if len(text.partition(".")[2].rstrip("0")) <= units:
+def too_fine(amount: Decimal, currency: str) -> str | None:
+    """The error text for an amount that `plain` would round, else None."""
+    if amount == quantize(amount, currency):
         return None
-    return f"{currency} has at most {units} digits after the point."
+    return f"{currency} has at most {MINOR_UNITS[currency]} digits after the point."
 
 
 def parse_amount(text: str, currency: str) -> Decimal:

@@ -203,9 +203,22 @@ def matching(pattern: re.Pattern[str] | str, expected: str) -> Reads:
     return typed(formats.matching(pattern, expected))
 
 
-def decimal_text(value: Any) -> Any:
-    """The text of a number, as YAML reads an amount without quotes; another value unchanged."""
-    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+def digits(pattern: str, expected: str, **bounds: int) -> Reads:
+    """Text with this pattern, or a whole number within `bounds`: YAML reads digits without quotes as one."""
+    return _number_or(matching(pattern, expected), int, {"type": "integer", **bounds})
+
+
+def amount(pattern: str, *, example: str = "100.00", **bounds: int) -> Reads:
+    """The text of an amount; a number, within `bounds`, is converted."""
+    return _number_or(matching(pattern, f'an amount, such as "{example}"'), int | float, {"type": "number", **bounds})
+
+
+def _number_or(text: Reads, numbers: type | UnionType, schema: Mapping[str, Any]) -> Reads:
+    def read(value: Any) -> Any:
+        is_number = isinstance(value, numbers) and not isinstance(value, bool)
+        return text.read(repr(value) if is_number else value)
+
+    return Reads(read, {"anyOf": [text.schema, schema]})
 
 
 def _moment(value: Any) -> datetime:

@@ -21,11 +21,23 @@ from emulator.bank.errors import BankError
 from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.fixtures.entries import DefinitionError, wrong
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
-from emulator.bank.money import plain, quantum
+from emulator.bank.money import plain, too_fine
 from emulator.bank.payment import progression
 from emulator.bank.problems import Path
-from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Text100, Text200, filled, one_of, refuse, union
-from emulator.scenario.values import Feed, Settings, amount
+from emulator.bank.validation import (
+    Mismatch,
+    Model,
+    Moment,
+    Omittable,
+    Text100,
+    Text200,
+    amount,
+    filled,
+    one_of,
+    refuse,
+    union,
+)
+from emulator.scenario.values import Feed, Settings
 
 if TYPE_CHECKING:
     from emulator.bank.snapshots import Snapshots
@@ -188,7 +200,7 @@ class AccessChange(Model):
 
 def _amount(text: str, currency: str, path: Path) -> Decimal:
     amount = Decimal(text)
-    if amount != amount.quantize(quantum(currency)):
+    if too_fine(amount, currency):
         raise wrong(path, f"{text} has more decimals than {currency}.")
     return amount
 

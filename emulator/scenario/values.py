@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 from emulator.bank.conditions import Operators, compiled, fits
 from emulator.bank.problems import Path, path_of
 from emulator.bank.settings import problems_in, schemas
-from emulator.bank.validation import Mismatch, Model, Reads, decimal_text, matching, one_of, refuse, union
+from emulator.bank.validation import Mismatch, Model, Reads, one_of, refuse, union
 from emulator.scenario import durations
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -36,12 +35,6 @@ def duration(longest: timedelta = durations.LONGEST) -> Reads:
         "pattern": durations.SCHEMA_PATTERN,
     }
     return Reads(read, schema)
-
-
-def amount(pattern: str, **bounds: int) -> Reads:
-    """The text of an amount; a number, within `bounds`, is converted as in fixtures."""
-    text = matching(re.compile(pattern, re.ASCII), 'an amount, such as "100.00"')
-    return Reads(lambda value: text.read(decimal_text(value)), {"anyOf": [text.schema, {"type": "number", **bounds}]})
 
 
 Duration = Annotated[timedelta, duration()]

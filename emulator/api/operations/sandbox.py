@@ -29,7 +29,7 @@ from emulator.bank.documents import (
     Engagement,
     Transaction,
 )
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION, EntryKind
 from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import agreements as sandbox_agreements
@@ -122,7 +122,7 @@ class _SandboxHistory:
 
     of: _SandboxKind
     prefix: str
-    kind: Kind[Any]
+    kind: EntryKind
     shown: Callable[[Any, sandbox.OwnLink], Any]
     create: Callable[..., Sequence[Any]]
     find: Callable[[Bank, str, str], Any]
@@ -151,7 +151,7 @@ def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
 
     def every(call: Call) -> Reply[Any]:
         holder = own.of.find(call.bank, call.params[parameter])
-        entries = list_entries(call.bank, own.kind, holder["id"], **sandbox_window(call))
+        entries = list_entries(call.bank, own.kind, holder["id"], sandbox_window(call))
         return Reply(200, [own.shown(entry, links(call, entry)) for entry in entries])
 
     def read(call: Call) -> Reply[Any]:

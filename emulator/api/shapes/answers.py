@@ -55,6 +55,12 @@ class TppMessage(Closed):
     text: NotRequired[Annotated[str, Field(max_length=512)]]
 
 
+class Warned(Closed):
+    """Warnings about the request, such as those about members that the bank does not know."""
+
+    tppMessages: NotRequired[list[TppMessage]]
+
+
 class Error(Closed):
     """A refusal; a 401 has `_links.scaRedirect`."""
 
@@ -72,14 +78,13 @@ class PayeeVerification(Closed):
     matchedName: NotRequired[str]
 
 
-class PaymentCreated(Closed):
+class PaymentCreated(Warned):
     """A payment that has been created."""
 
     paymentId: str
     transactionStatus: TransactionStatus
     transactionFees: NotRequired[ShownAmount]
     transactionFeeIndicator: NotRequired[bool]
-    tppMessages: NotRequired[list[TppMessage]]
     payeeVerification: NotRequired[PayeeVerification]
     psuMessage: NotRequired[PsuMessage]
     _links: NotRequired[Links]
@@ -161,12 +166,11 @@ class PaymentDetails(InitiatedPayment):
     _links: Links
 
 
-class Authorisation(Closed):
+class Authorisation(Warned):
     """An explicit authorisation that has been started."""
 
     scaStatus: Literal["started"]
     authorisationId: str
-    tppMessages: NotRequired[list[TppMessage]]
     _links: Links
 
 
@@ -189,11 +193,10 @@ class BasketStatus(Closed):
     _links: NotRequired[Links]
 
 
-class BasketCreated(BasketStatus):
+class BasketCreated(BasketStatus, Warned):
     """A signing basket that has been created."""
 
     basketId: str
-    tppMessages: NotRequired[list[TppMessage]]
 
 
 class BasketDetails(BasketStatus):
@@ -202,12 +205,11 @@ class BasketDetails(BasketStatus):
     payments: list[str]
 
 
-class Consent(Closed):
+class Consent(Warned):
     """A consent that the customer grants at scaRedirect."""
 
     consentId: str
     consentStatus: Literal["received"]
-    tppMessages: NotRequired[list[TppMessage]]
     _links: Links
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
@@ -247,12 +248,12 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
 
     Without a currency, the account's own applies (`bank.sandbox.accounts`).
     """
-    if not isinstance(currency, str) or currency not in _CURRENCIES or isinstance(amount, bool):
+    if not isinstance(currency, str) or currency not in _CURRENCIES:
         return
-    text = format(Decimal(str(amount)), "f") if isinstance(amount, Decimal | float) else str(amount)
-    reason = too_fine(text, currency) if _LOOSE_AMOUNT.fullmatch(text) else None
-    if reason is not None:
-        yield Message("FORMAT_ERROR", reason, path)
+    with suppress(Mismatch):  # reported by the shape
+        reason = too_fine(Decimal(str(loose_amount(amount))), currency)
+        if reason is not None:
+            yield Message("FORMAT_ERROR", reason, path)
 
 
 # Parts of answers only

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter
 
-from emulator.api.shapes.answers import AcceptorAddress, BankTransactionCode, CardTransaction, TppMessage
+from emulator.api.shapes.answers import AcceptorAddress, BankTransactionCode, CardTransaction, Warned
 from emulator.api.shapes.parts import (
     BBAN,
     IBAN,
@@ -41,9 +41,9 @@ from emulator.api.shapes.parts import (
 from emulator.bank.accounts.accounts import OLD_ACCOUNT_TYPES, STATUSES
 from emulator.bank.documents import Role
 from emulator.bank.errors import Message
-from emulator.bank.formats import DATE, EARLIEST, END, NATIONAL_NUMBER, YEARS, Format, matching, one_of
+from emulator.bank.formats import DATE, EARLIEST, END, NATIONAL_NUMBER, YEARS, Format, matching, one_of, where, whole
 from emulator.bank.money import CURRENCIES
-from emulator.bank.validation import Mismatch, Reads
+from emulator.bank.validation import Mismatch, Reads, typed
 
 _MONEY = TypeAdapter(LooseMoney)
 
@@ -62,19 +62,6 @@ def _expected_date(text: Any) -> str | None:
     if not text:
         return None
     return DATE.check(text) or (None if EARLIEST.year <= int(text[:4]) < END.year else f"a date {YEARS}")
-
-
-def _one_or_two(value: Any) -> int:
-    if value in (1, 2) and type(value) is int:
-        return int(value)
-    raise Mismatch("1 or 2")
-
-
-def _yes_or_no(value: Any) -> Any:
-    """true, false, or the empty text that clients of the hosted sandboxes post for an absent value."""
-    if isinstance(value, bool) or value == "":
-        return value
-    raise Mismatch("true or false")
 
 
 _NUMBER = matching(NATIONAL_NUMBER, "a customer number of 8 to 11 digits")
@@ -118,8 +105,14 @@ CreditLimit = Annotated[
         },
     ),
 ]
-LooseFlag = Annotated[Any, Reads(_yes_or_no, {"anyOf": [{"type": "boolean"}, {"const": ""}]})]
-Signatures = Annotated[Any, Reads(_one_or_two, {"type": "integer", "enum": [1, 2]})]
+# The empty text is what clients of the hosted sandboxes post for an absent value.
+_FLAG = where(
+    "true or false",
+    {"anyOf": [{"type": "boolean"}, {"const": ""}]},
+    lambda value: isinstance(value, bool) or value == "",
+)
+LooseFlag = Annotated[Any, typed(_FLAG)]
+Signatures = Annotated[Any, typed(where("1 or 2", {"type": "integer", "enum": [1, 2]}, whole(1, 2).fits))]
 _LOOSE_DATE = {"type": "string", "description": f"YYYY-MM-DD, {YEARS}, or empty"}
 LooseDate = Annotated[str, Fits(Format(DATE.words, _LOOSE_DATE, _expected_date))]
 TransactionCode = Annotated[str, Fits(_CODE)]
@@ -235,7 +228,7 @@ class PostedEngagement(Closed):
 
     customer: Filled
     account: EngagedAccount
-    roles: Annotated[list[Literal["VIEW", "REGISTER"]], Field(min_length=1)]
+    roles: Annotated[list[Role], Field(min_length=1)]
     registerLimit: NotRequired[LooseAmount]
     approvalLimit: NotRequired[LooseAmount]
 
@@ -259,12 +252,6 @@ class ContactInformation(Closed):
 
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
-
-
-class Warned(Closed):
-    """Warnings about members that the bank does not know."""
-
-    tppMessages: NotRequired[list[TppMessage]]
 
 
 class SandboxAccount(Warned):

@@ -1,6 +1,6 @@
 """Accounts and card accounts: looking them up, references, owners and balances (accounts.md).
 
-The answers of GET accounts are built in `api/operations/accounts.py`, of the form `api/shapes/account_answers.py`.
+The answers of GET accounts are built in `api/operations/accounts.py`, of the form `api/shapes/answers.py`.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Generator
 from decimal import Decimal
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import oslo_day
-from emulator.bank.documents import Account, Transaction, TransactionMembers
+from emulator.bank.documents import Account, Card, Shelved, Status, Transaction, TransactionMembers
 from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
 
@@ -86,17 +86,23 @@ def book(
     return transaction
 
 
+def shelved(holder: Account | Card, status: Status, listed: str, at: str) -> Shelved:
+    """Where lists show a transaction: under the date `listed`, those of a date by the moment `at` of their creation."""
+    return {"status": status, "shelf": f"{holder['id']}|{status}", "order": f"{listed}|{at}"}
+
+
 def _entered(
     bank: Bank,
     account: Account,
     members: TransactionMembers,
-    status: Literal["booked", "pending"],
+    status: Status,
     *,
     at: str,
     replaced: str | None,
 ) -> Transaction:
     """The document of a transaction on `account`; `replaced`: the id of the pending one that it replaces."""
     value_date = members.get("valueDate") or members.get("bookingDate") or oslo_day(at)
+    booking_date = members.get("bookingDate") or oslo_day(at)
     transaction: Transaction = {
         "id": replaced or bank.ids.new(),
         "accountId": account["id"],
@@ -104,13 +110,10 @@ def _entered(
         "amount": plain(Decimal(members["amount"]), account["currency"]),
         "currency": account["currency"],
         "valueDate": value_date,
-        "status": status,
-        "shelf": f"{account['id']}|{status}",
-        "order": f"{value_date}|{at}",
+        **shelved(account, status, booking_date if status == "booked" else value_date, at),
     }
     if status == "booked":
-        booking_date = transaction.setdefault("bookingDate", oslo_day(at))
-        transaction["order"] = f"{booking_date}|{at}"
+        transaction["bookingDate"] = booking_date
     return transaction
 
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from emulator.bank.accounts import ledger, transactions
 from emulator.bank.accounts.accounts import newest_first
 from emulator.bank.bank import Bank, progress_event
-from emulator.bank.documents import Account, Card, CardTransaction, Customer, SandboxIdentity, Transaction
+from emulator.bank.documents import Account, Card, Customer, SandboxIdentity
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import CUSTOMER, TRANSACTION
+from emulator.bank.kinds import CUSTOMER, TRANSACTION, EntryKind
 from emulator.store import Kind
 
 Body = Mapping[str, Any]
@@ -23,7 +23,6 @@ _BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "e
 PIECE = 250  # transactions that are deleted in one change of the store
 
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
-Entry = TypeVar("Entry", Transaction, CardTransaction)
 
 
 def find_customer(bank: Bank, customer_id: str) -> Customer:
@@ -57,12 +56,9 @@ def identity_of(document: Customer | Account | Card) -> SandboxIdentity:
     return identity
 
 
-def list_entries(
-    bank: Bank, kind: Kind[Entry], holder_id: str, *, first: str | None, last: str | None, offset: int, limit: int
-) -> list[Entry]:
+def list_entries(bank: Bank, kind: EntryKind, holder_id: str, window: transactions.Window) -> list[Any]:
     """The transactions of an account or card, pending and then booked, newest first."""
-    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
-    shelves: dict[str, list[Any]] = transactions.page(bank, holder_id, window, kind=kind).entries
+    shelves = transactions.page(bank, holder_id, window, kind=kind).entries
     return [*shelves[transactions.PENDING], *shelves[transactions.BOOKED]]
 
 

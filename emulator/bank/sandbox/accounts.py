@@ -324,7 +324,7 @@ def _problems(holder: Account | Card, what: str, amount: Body, prefix: str) -> I
     if currency != holder["currency"]:
         text = f"The currency of the {what} was expected, {holder['currency']}."
         yield Message("FORMAT_ERROR", text, f"{prefix}currency")
-    elif (problem := too_fine(format(decimal(amount["amount"]), "f"), currency)) is not None:
+    elif (problem := too_fine(decimal(amount["amount"]), currency)) is not None:
         yield Message("FORMAT_ERROR", problem, f"{prefix}amount")
 
 
@@ -393,9 +393,7 @@ def _card_transaction(bank: Bank, card: Card, body: Body, booking: str, bought: 
         "id": identity,
         "cardTransactionId": body.get("cardTransactionId") or accounts.reference_of(identity),
         "cardId": card["id"],
-        "status": "booked",
-        "shelf": f"{card['id']}|booked",
-        "order": f"{booking}|{at}",
+        **ledger.shelved(card, "booked", booking, at),
         "transactionDate": bought,
         "transactionAmount": amount,
         "originalAmount": _amount(body["originalAmount"]) if body.get("originalAmount") else amount,

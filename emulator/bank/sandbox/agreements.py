@@ -62,7 +62,7 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
         raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
     limits = {name: body[name] for name in LIMITS if body.get(name) is not None}
     for name, limit in limits.items():
-        if (wrong := too_fine(format(decimal(limit), "f"), account["currency"])) is not None:
+        if (wrong := too_fine(decimal(limit), account["currency"])) is not None:
             raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
     engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
     engagement.update(cast(Engagement, limits))

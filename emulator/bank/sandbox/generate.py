@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from emulator.bank.accounts import ledger
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank, progress_event
 from emulator.bank.customers import people
@@ -29,6 +30,7 @@ from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import shortening
 from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, interest, saving, transfer_code
 from emulator.bank.validation import Mismatch, Model, refuse
+from emulator.store import Kind
 
 MOST_DRAWS = 10_000  # attempts to draw an unused number: all of them fail only if almost no number is left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
@@ -150,14 +152,14 @@ class _Generator:
         """Create a complete customer, after `number` others, in pieces; returns its entry of the answer."""
         corporate = number % COMPANIES == COMPANIES - 1
         person: Person = {
-            "id": self._new(synthetic_national_number, self._is_person),
+            "id": self._new(synthetic_national_number, CUSTOMER, "customerNumber"),
             "name": self._pools.person(self._draw),
         }
         owner_number = person["id"]
         if corporate:
-            owner_number = self._new(synthetic_organisation_number, self._is_customer)
+            owner_number = self._new(synthetic_organisation_number, CUSTOMER, "customerNumber")
         customer: Customer = {
-            "id": self._customer_id(owner_number),
+            "id": self._id(CUSTOMER, owner_number),
             "customerNumber": owner_number,
             "type": "corporate" if corporate else "private",
             "name": self._pools.company(self._draw) if corporate else person["name"],
@@ -186,39 +188,28 @@ class _Generator:
 
     # Numbers that no customer of the bank has or has had, because ids are derived from numbers.
 
-    def _is_person(self, number: str) -> bool:
-        return self._documents.exists(PERSON, number) or self._is_customer(number)
-
-    def _is_customer(self, number: str) -> bool:
-        in_use = self._documents.first(CUSTOMER, customerNumber=number) is not None
-        return in_use or self._documents.exists(CUSTOMER, self._customer_id(number))
-
-    def _customer_id(self, number: str) -> str:
-        return self._bank.ids.fixed(f"customer:{number}")
-
-    def _account_id(self, bban: str) -> str:
-        return self._bank.ids.fixed(f"account:{bban}")
-
-    def _is_account(self, bban: str) -> bool:
-        in_use = self._documents.first(ACCOUNT, bban=bban) is not None
-        return in_use or self._documents.exists(ACCOUNT, self._account_id(bban))
-
-    def _new(self, draw: Callable[[Callable[[int], int]], str], is_used: Callable[[str], bool]) -> str:
+    def _new(self, draw: Callable[[Callable[[int], int]], str], kind: Kind[Any], member: str) -> str:
+        documents = self._documents
         for _ in range(MOST_DRAWS):
-            if not is_used(number := draw(self._draw.randrange)):
+            number = draw(self._draw.randrange)
+            in_use = documents.first(kind, **{member: number}) is not None or documents.exists(PERSON, number)
+            if not in_use and not documents.exists(kind, self._id(kind, number)):
                 return number
         raise BankError("CONFLICT", "The bank has almost no unused numbers left: reset it, or use another bank.")
+
+    def _id(self, kind: Kind[Any], number: str) -> str:
+        return self._bank.ids.fixed(f"{kind.name}:{number}")
 
     # documents
 
     def _account(self, customer: Customer, index: int) -> Account:
         private = customer["type"] == "private"
         draw = partial(synthetic_account_number, bank_code="9990" if private else "9991")
-        bban = self._new(draw, self._is_account)
+        bban = self._new(draw, ACCOUNT, "bban")
         names = ("Brukskonto", "Sparekonto") if private else ("Driftskonto", "Plasseringskonto")
         kind = "CACC" if index == 0 else "SVGS"
         account: Account = {
-            "id": self._account_id(bban),
+            "id": self._id(ACCOUNT, bban),
             "customerId": customer["id"],
             "bban": bban,
             "iban": iban_of(bban),
@@ -315,11 +306,9 @@ class _Generator:
             yield {
                 "id": fixed(f"entry:{holder}:{number}"),
                 "accountId": holder,
-                "status": "booked",
-                "shelf": f"{holder}|booked",
                 "currency": account["currency"],
                 # Within a day by their numbers.
-                "order": f"{day}|{day}T12:00:00.{number:06}+00:00",
+                **ledger.shelved(account, "booked", day, f"{day}T12:00:00.{number:06}+00:00"),
                 "amount": _kroner(move.amount),
                 "bookingDate": day,
                 "valueDate": day if move.value_day is None else move.value_day.isoformat(),

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from emulator.api.operation import Access, Call
 from emulator.api.operations import table
 from emulator.bank.notifications import EFFECTS
-from emulator.bank.validation import Model, one_of
+from emulator.bank.validation import Model, amount, one_of
 from emulator.scenario.effects import Effect, EffectKind
-from emulator.scenario.values import amount, duration, either
+from emulator.scenario.values import duration, either
 
 DELAY = timedelta(minutes=10)  # of `late` without a duration
 

@@ -227,9 +227,9 @@ def test_a_client_that_never_forgets_what_is_pending_is_caught_by_what_vanishes(
 def test_cards_and_the_sandbox_drift_alike() -> None:
     bank = fresh([])
     card = next(card for card in bank.documents.all(CARD) if bank.documents.count(CARD_TRANSACTION, cardId=card["id"]))
-    before = list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500)
+    before = list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500))
     bank.change_settings({"feed": [{"effect": "renumber-day"}, {"effect": "amend", "text": "Kjøp"}]})
-    after = list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500)
+    after = list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500))
     assert len(after) == len(before)
     for was, entry in zip(before, after, strict=True):
         assert sandbox_accounts.find_card_transaction(bank, card["id"], entry["cardTransactionId"]) == entry
@@ -243,9 +243,9 @@ def test_cards_and_the_sandbox_drift_alike() -> None:
             assert len(entry["cardTransactionId"]) <= 35
     masked = [{"effect": "renumber-day", "when": {"account": card["maskedPan"]}}]
     bank.change_settings({"feed": masked})
-    assert list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500) != before
+    assert list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500)) != before
     bank.change_settings({"feed": [{**masked[0], "when": {"account": "NO*"}}]})
-    assert list_entries(bank, CARD_TRANSACTION, card["id"], first=None, last=None, offset=0, limit=500) == before
+    assert list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500)) == before
 
 
 def test_an_id_that_is_not_shown_is_unknown_to_details_and_known_to_the_sandbox() -> None:
