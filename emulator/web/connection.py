@@ -362,10 +362,14 @@ class Connection(BaseProtocol):
             return
         if self._client_ended or not transport.can_write_eof():  # TLS waits for the client by itself
             self._close()
-        else:
+            return
+        try:
             transport.write_eof()
-            self._ended = True
-            self._linger()
+        except OSError:  # the client has reset the connection, which nobody has heard of yet
+            self._close()
+            return
+        self._ended = True
+        self._linger()
 
     def _linger(self) -> None:
         limits = self._limits

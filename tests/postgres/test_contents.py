@@ -12,8 +12,8 @@ from emulator.api.messages import Response
 from emulator.assemble.stored_service import StoredService, check
 from emulator.bank import fixtures, snapshots
 from emulator.store.postgres import log
-from tests.postgres.process import Process, execute
 from tests.postgres.leased import has, over, taken
+from tests.postgres.process import Process, execute
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

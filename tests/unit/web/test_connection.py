@@ -6,6 +6,7 @@ import asyncio
 import gc
 import re
 import weakref
+from errno import ENOTCONN
 
 import pytest
 from aiohttp.base_protocol import BaseProtocol
@@ -97,6 +98,20 @@ async def test_a_client_that_sends_many_requests_ahead_is_held_back_and_gets_eve
         while client.got.count(b"HTTP/1.1 200 OK") < sent:
             await asyncio.sleep(0.01)
     assert (client.held, client.times_held) == (False, 1)
+
+
+class Reset(Peer):
+    """A client that has reset the connection, which only the system knows yet."""
+
+    def write_eof(self) -> None:
+        raise OSError(ENOTCONN, "Transport endpoint is not connected")
+
+
+@pytest.mark.parametrize("last", [get("/", "Connection: close"), b"garbage\r\n\r\n"], ids=["answered", "refused"])
+async def test_a_connection_that_the_client_has_reset_is_closed_at_its_end(last: bytes) -> None:
+    client = Reset(listener_of(Application(), Limits(linger_seconds=600.0)))
+    client.connection.data_received(last)
+    await client.until_closed()
 
 
 async def test_a_large_body_is_read_in_whatever_pieces_it_comes() -> None:
