@@ -600,6 +600,13 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(
     assert not begun.exists()
 
 
+def test_a_bank_to_play_on_that_does_not_run_is_2_as_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["scenario", "play", "slow-bank", "--url", "http://127.0.0.1:1"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "http://127.0.0.1:1 does not answer" in err
+
+
 @pytest.mark.parametrize("noun", ["scenario", "state", "rules"])
 def test_a_group_without_a_command_prints_its_help_and_is_2(run: Run, noun: str) -> None:
     assert run(noun) == (2, run(noun, "--help")[1], "")

@@ -512,6 +512,26 @@ def test_an_sca_is_found_by_token_target_and_latest(desk: ControlDesk, kari: Des
     assert (again.status, again.errors()) == (409, [("CONFLICT", None)])
 
 
+def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
+    ends = {"reject": "SCA_INVALID", "expire": "SCA_EXPIRED", "fail": "SYSTEM_ERROR"}
+    for end, code in ends.items():
+        payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+        assert f"code={code}" in desk.do("POST", f"/sca/{payment}/{end}")["redirect"]
+    for failure, query in (
+        ({"status": 401}, "?status=401&code=SCA_INVALID&message=The%20authentication%20failed."),
+        ({"status": 404, "code": "NOT_FOUND", "message": "gone"}, "?status=404&code=NOT_FOUND&message=gone"),
+        ({"code": "SCA_EXPIRED"}, "?status=401&code=SCA_EXPIRED&message="),
+        ({"status": 503}, "?system=core&status=503&code=SYSTEM_ERROR&message="),
+        ({"status": 400, "system": "ident"}, "?system=ident&status=400&code=SCA_INVALID&message="),
+    ):
+        payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+        assert query in desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
+    payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    failure = {"status": 503, "code": "FORBIDDEN", "message": "Kom tilbake siden", "system": "ident"}
+    redirect = desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
+    assert "system=ident&status=503&code=FORBIDDEN&message=Kom%20tilbake%20siden" in redirect
+
+
 def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp: DeskClient) -> None:
     seeded = desk.do("POST", "/sessions", {"tpp": "demo", "nationalId": KARI, "accounts": ["NO8599901000014"]})
     assert set(seeded) == {"psuId", "tppSessionId", "context"}
