@@ -143,6 +143,13 @@ def test_an_agreement_names_the_number_that_its_firm_has(tpp: DeskClient, number
     assert agreement["organisationNumber"] == shown
 
 
+def test_a_person_who_becomes_a_customer_has_one_name(tpp: DeskClient, service: BankService) -> None:
+    customer = ok(tpp.post(CUSTOMERS, json={**_body(SIRI), "name": "Siri Ny"}), 201)
+    assert people.names(service.bank)[SIRI] == "Siri Ny"
+    ok(tpp.put(f"{CUSTOMERS}/{customer['customerId']}", json={**_body(SIRI), "name": "Siri Nyere"}))
+    assert people.names(service.bank)[SIRI] == "Siri Nyere"
+
+
 def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_customer_did(
     tpp: DeskClient, service: BankService
 ) -> None:

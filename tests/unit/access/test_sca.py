@@ -41,6 +41,21 @@ def test_a_preferred_method_that_the_bank_has_is_not_asked_again(bank: Bank, pre
     assert sca.step(bank, authentication) == step
 
 
+def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
+    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
+    assert agreement is not None
+    bank.documents.put(AGREEMENT, {**agreement, "persons": [OLA, KARI]})
+    authentication = opened(bank, method="HA2")
+    sca.identify(bank, authentication, KARI)
+    assert sca.step(bank, authentication) == "context"
+    sca.choose_context(bank, authentication, "CORPORATE", AGREEMENT_ID)
+    answer = query(sca.complete(bank, authentication))
+    assert (answer["psu-corporate-id"], answer["context"]) == (AGREEMENT_ID, "CORPORATE")
+    with pytest.raises(BankError) as refused:
+        sca.choose_context(bank, authentication, "CORPORATE", "another")
+    assert [message.path for message in refused.value.messages] == ["agreement"]
+
+
 def test_a_firms_number_is_nobodys_while_somebody_acts_for_it(bank: Bank) -> None:
     authentication = opened(bank)
     firm = next(c for c in bank.documents.all(CUSTOMER) if c["type"] == "corporate")

@@ -359,6 +359,17 @@ def test_a_cancellation_that_comes_too_late_changes_nothing(bank: Bank) -> None:
     assert status(bank, payment_id) == "ACSC"
 
 
+# who sees a payment
+
+
+def test_who_acts_under_the_same_agreement_finds_its_payments(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    tor: dict[str, Any] = {"service": STRAKS[0], "product": STRAKS[1], "tpp_id": world.TPP, "national_id": TOR}
+    assert payments.find(bank, payment_id, **tor, agreement=FIRM_AGREEMENT)["id"] == payment_id
+    with pytest.raises(BankError):
+        payments.find(bank, payment_id, **tor)
+
+
 # A bank that runs for months
 
 
