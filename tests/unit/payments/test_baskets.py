@@ -179,6 +179,16 @@ def test_a_basket_stays_its_first_signers_when_another_signs_the_rest(bank: Bank
     assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)
 
 
+def test_the_listing_shows_the_newest_first(bank: Bank) -> None:
+    older = create(bank, straks(bank))
+    advance(bank, seconds=1)
+    newer = create(bank, straks(bank))
+    assert [(one["basketId"], one["transactionStatus"]) for one in baskets.listing(bank)] == [
+        (newer, "RCVD"),
+        (older, "RCVD"),
+    ]
+
+
 # who sees it, and what is told
 
 
