@@ -16,12 +16,14 @@ from tests.known_state import EVEN, KARI
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     BIC,
+    BULK,
     CROSS_BORDER,
     DOMESTIC,
     PERIODIC,
     SEPA,
     STRAKS,
     advance,
+    bulk,
     domestic,
     initiate,
     paid,
@@ -163,6 +165,22 @@ def test_the_summary_is_in_plain_words(bank: Bank) -> None:
         assert item.items() >= expected.items()
         assert ("date" in item) == ("date" in expected)
     assert payment_views.summary(bank, "nothing") == []
+
+
+def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> None:
+    older = paid(bank, STRAKS, domestic())
+    advance(bank, seconds=1)
+    newer = initiate(bank, BULK, bulk("1.00", "2.00"))
+    first, second = payment_views.listing(bank, 10)
+    assert (first["paymentId"], second["paymentId"]) == (newer, older)
+    assert first["instructedAmount"] == {"amount": "3.00", "currency": "NOK"}
+    assert second["history"] == [
+        {"status": "RCVD", "at": "2026-03-02T08:00:00+00:00"},
+        {"status": "ACTC", "at": "2026-03-02T08:00:00+00:00"},
+        {"status": "ACSP", "at": "2026-03-02T08:00:01+00:00"},
+    ]
+    assert second["due"] == "2026-03-02T08:00:03+00:00"
+    assert payment_views.listing(bank, 1) == [first]
 
 
 def test_every_message_for_the_customer_has_a_text_in_each_language(bank: Bank) -> None:
