@@ -352,6 +352,24 @@ def test_a_snapshot_has_a_plain_name(desk: ControlDesk) -> None:
         assert desk.ask("PUT", f"/snapshots/{name}").errors() == [("FORMAT_ERROR", "name")], name
 
 
+def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
+    pushed: list[bytes | None] = []
+    stop = desk.events().subscribe(pushed.append)
+    payment = pay(tpp)
+    desk.do("POST", f"/sca/{payment}/approve")
+    desk.do("POST", "/clock/advance", {"by": "10s"})
+    stop()
+    desk.do("POST", "/clock/advance", {"by": "10s"})
+    chunks = [chunk for chunk in pushed if chunk is not None]
+    assert chunks == pushed
+    assert all(chunk.endswith(b"\n\n") for chunk in chunks)
+    events = [json.loads(chunk.split(b"data: ")[1]) for chunk in chunks if b"data: " in chunk]
+    assert [e["operation"] for e in events if e["type"] == "request"] == ["createPayment"]
+    statuses = [e["status"] for e in events if e["type"] == "payment" and e["id"] == payment]
+    assert statuses[-2:] == ["ACSP", "ACSC"]
+    assert [e["status"] for e in events if e["type"] == "clock"] == ["frozen"]
+
+
 def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
     pushed: list[bytes | None] = []
     stop = desk.events().subscribe(pushed.append)
