@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from emulator.api.service import BankService
 from emulator.bank.kinds import AGREEMENT, PAYMENT
-from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages
 from tests.api.test_payments import BODIES, authorised, created, in_status
-from tests.known_state import BULK, DOMESTIC, EVEN, KARI, PERIODIC, SIRI, STRAKS
+from tests.known_state import BULK, DOMESTIC, KARI, PERIODIC, SIRI, STRAKS
 from tests.unit.payments.world import domestic
 
 BASKETS = "/v1/signing-baskets"
@@ -149,30 +147,3 @@ def test_an_explicit_authorisation_of_a_basket(kari: DeskClient) -> None:
     assert kari.get(address).json() == {"scaStatus": "finalised"}
     again = kari.post(path)
     assert (again.status, messages(again)) == (409, [("CONFLICT", None)])
-
-
-def test_another_tpps_or_persons_basket_is_the_same_as_none(
-    kari: DeskClient, authority: CertificateAuthority, service: BankService
-) -> None:
-    new_basket = basket(kari, payments(kari))
-    stranger = DeskClient(service, authority, name="other").log_in(KARI)
-    even = DeskClient(service, authority).log_in(EVEN)
-    for method, tail in (
-        ("GET", ""),
-        ("GET", "/status"),
-        ("DELETE", ""),
-        ("POST", "/authorisations"),
-        ("GET", "/authorisations/x"),
-    ):
-        unknown = kari.request(method, f"{BASKETS}/0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01{tail}")
-        assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "basketId")])
-        for client in (stranger, even):
-            answer = client.request(method, f"{BASKETS}/{new_basket['basketId']}{tail}")
-            assert (answer.status, answer.json()) == (404, unknown.json())
-
-
-def test_a_repeat_under_the_same_request_id_makes_no_second_basket(kari: DeskClient) -> None:
-    headers = {"X-Request-ID": "0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e02"}
-    body = {"paymentIds": payments(kari)}
-    first, again = (kari.post(BASKETS, json=body, headers=headers) for _ in range(2))
-    assert (first.status, again.status, first.body) == (201, 201, again.body)

@@ -49,6 +49,16 @@ def test_card_accounts_name_the_account_that_payments_are_taken_from(kari: DeskC
     assert get(kari, f"/v1/card-accounts/{card}") == {"cardAccount": shown[0]}
 
 
+def test_a_related_account_that_the_bank_does_not_hold_is_named_by_its_number_alone(
+    kari: DeskClient, service: BankService
+) -> None:
+    path = f"/v1/sandbox/card-accounts/{card_id(service)}"
+    elsewhere = {"identification": "123412341234", "schemeNameProprietary": "creditCardAccount"}
+    for number, shown in (("123412341234", {"bban": "123412341234", "other": elsewhere}), ("", None)):
+        assert kari.put(path, json={**get(kari, path), "accountNumber": number}).status == 200
+        assert get(kari, "/v1/card-accounts")["cardAccounts"][0].get("relatedAccount") == shown
+
+
 def test_a_card_account_that_another_customer_has_got_is_not_listed(kari: DeskClient, service: BankService) -> None:
     path = f"/v1/sandbox/card-accounts/{card_id(service)}"
     body = {**get(kari, path), "customerNumber": "03817910172"}
@@ -125,8 +135,3 @@ def test_a_corporate_customer_has_no_card_and_another_ones_is_unknown(tpp: DeskC
 def test_a_private_customers_cards_are_not_shared_under_its_agreement(tpp: DeskClient) -> None:
     tpp.log_in("03817910172", context="CORPORATE")
     assert get(tpp, "/v1/card-accounts") == {"cardAccounts": []}
-
-
-def test_there_are_no_details_of_card_transactions(kari: DeskClient, service: BankService) -> None:
-    answer = kari.get(f"/v1/card-accounts/{card_id(service)}/transactions/x")
-    assert (answer.status, messages(answer)) == (404, [("NOT_FOUND", None)])

@@ -8,7 +8,6 @@ import pytest
 
 from emulator.api.service import BankService
 from emulator.bank.customers import consents
-from emulator.ca import CertificateAuthority
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, advance, approve, messages, ok, reject
 from tests.known_state import DOMESTIC, EVEN, KARI, PAYMENT
@@ -48,16 +47,6 @@ def test_a_consent_is_received_valid_and_over_after_180_days(
     assert shown["_links"]["self"]["verbs"] == ["GET", "DELETE"]
     advance(service, days=180)
     assert status(tpp, asked) == "expired"
-
-
-def test_a_consent_that_was_declined_or_never_given_is_not_received_any_more(
-    tpp: DeskClient, service: BankService, asked: dict[str, Any]
-) -> None:
-    reject(service, asked["_links"]["scaRedirect"]["href"])
-    assert status(tpp, asked) == "rejected"
-    other = ok(tpp.post("/v1/consents"), 201)
-    advance(service, minutes=11)
-    assert status(tpp, other) == "expired"
 
 
 @pytest.mark.parametrize("end", ["opened", "a system fails", "given back", "expired by hand"])
@@ -120,18 +109,6 @@ def test_a_consent_given_back_before_the_sca_cannot_be_given_any_more(
 ) -> None:
     ok(tpp.delete(f"/v1/consents/{asked['consentId']}"), 204)
     assert status(tpp, asked) == "rejected"
-
-
-def test_another_tpp_has_no_such_consent(
-    tpp: DeskClient, service: BankService, authority: CertificateAuthority, asked: dict[str, Any]
-) -> None:
-    give(service, tpp, asked)
-    other = DeskClient(service, authority, name="another-tpp")
-    for path in ("", "/status"):
-        answer = other.get(f"/v1/consents/{asked['consentId']}{path}")
-        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "consentId")])
-    assert other.delete(f"/v1/consents/{asked['consentId']}").status == 404
-    assert status(tpp, asked) == "valid"
 
 
 @pytest.mark.parametrize("method, path", [("GET", ""), ("GET", "/status"), ("DELETE", "")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +86,6 @@ def test_a_step_that_is_too_long_names_the_limit(desk: ControlDesk) -> None:
         assert "of at most a hundred years" in desk.ask("POST", "/clock/advance", {"by": by}).texts(), by
 
 
-def test_what_is_due_happens_when_time_moves(desk: ControlDesk, tpp: DeskClient) -> None:
-    payment = pay(tpp)
-    desk.do("POST", f"/sca/{payment}/approve")
-    desk.do("POST", "/clock/advance", {"by": "10s"})
-    assert desk.get("/payments")["payments"][0]["transactionStatus"] == "ACSC"
-
-
 def test_settings_are_merged_and_checked(desk: ControlDesk) -> None:
     assert desk.get("/settings")["progression"] == "time"
     changed = desk.do("PUT", "/settings", {"progression": {"polls": 2}, "calendar": "norway"})
@@ -134,15 +127,6 @@ def test_the_seed_of_the_flag_holds_for_documents_made_with_another(
     assert seeds(None) == (2, 5), "no flag: as it was"
 
 
-def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
-    for name in ("one", "two"):
-        desk.do("PUT", f"/snapshots/{name}")
-        desk.do("POST", "/tpps", {"name": f"limit {name}", "replace": True})
-    assert [snapshot["name"] for snapshot in desk.get("/snapshots?limit=1")["snapshots"]] == ["two"]
-    assert [tpp["name"] for tpp in desk.get("/tpps?limit=2")["tpps"]] == ["limit two", "limit one"]
-    assert desk.ask("GET", "/tpps?limit=0").errors() == [("FORMAT_ERROR", "limit")]
-
-
 def test_people_banks_and_rules_are_lists_with_a_limit(
     desk: ControlDesk, registry: BankRegistry, tpp: DeskClient
 ) -> None:
@@ -163,14 +147,6 @@ def test_people_banks_and_rules_are_lists_with_a_limit(
         assert desk.ask("GET", f"{path}?limit=0").errors() == [("FORMAT_ERROR", "limit")]
 
 
-def test_reset_lets_a_clock_run_that_ran_at_first(authority: CertificateAuthority) -> None:
-    registry = registry_for(ServeSettings(ephemeral=True), authority)
-    desk = ControlDesk(Control(registry, authority), registry.default)
-    desk.do("PUT", "/clock", {"mode": "frozen"})
-    desk.do("POST", "/reset")
-    assert desk.get("/clock")["mode"] == "live"
-
-
 def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> None:
     pay(tpp)
     desk.do("PUT", "/settings", {"calendar": "norway"})
@@ -182,15 +158,6 @@ def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> N
     assert desk.get("/rules")["rules"] == []
     assert desk.get("/settings")["calendar"] == "always-open"
     assert [snapshot["name"] for snapshot in desk.get("/snapshots")["snapshots"]] == ["kept"]
-
-
-def test_reset_to_another_fixture_and_scenario(desk: ControlDesk) -> None:
-    assert desk.do("POST", "/reset", {"fixtures": "empty"})["fixtures"] == "empty"
-    assert desk.get("/people") == {"people": []}
-    assert desk.do("POST", "/reset")["fixtures"] == "known-state"
-    assert desk.do("POST", "/reset", {"fixtures": "known-state", "scenario": "slow-bank"})["scenario"] == "slow-bank"
-    assert desk.get("/rules")["rules"][0]["name"] == "every third read is slow"
-    assert desk.do("POST", "/reset", {"scenario": {"name": "lost-answer"}})["scenario"] == "lost-answer"
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
@@ -385,20 +352,6 @@ def test_a_snapshot_has_a_plain_name(desk: ControlDesk) -> None:
         assert desk.ask("PUT", f"/snapshots/{name}").errors() == [("FORMAT_ERROR", "name")], name
 
 
-def test_the_ledger_adds_up(desk: ControlDesk, tpp: DeskClient) -> None:
-    payment = pay(tpp)
-    desk.do("POST", f"/sca/{payment}/approve")
-    ledger = desk.get("/ledger")
-    assert ledger["balanced"] is True
-    assert [a["reserved"] for a in ledger["accounts"] if a["iban"] == "NO8599901000014"] == ["229.00"]
-
-
-def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) -> None:
-    people = {person["nationalId"]: person for person in desk.get("/people")["people"]}
-    assert {account["iban"] for account in people[KARI]["accounts"]} >= {"NO8599901000014"}
-    assert people["21909220006"]["agreements"][0]["name"] == "Nettbank bedrift Prøvebakeriet"
-
-
 def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
     pushed: list[bytes | None] = []
     stop = desk.events().subscribe(pushed.append)
@@ -500,20 +453,6 @@ def test_no_body_makes_the_bank_fail(desk: ControlDesk, row: Any, name: str, bod
     assert response.status < 500, (row.id, body)
     if response.status >= 400:
         assert json.loads(response.body)["tppMessages"][0]["text"]
-
-
-MONDAY = {"from": "known-state", "clock": "2026-03-02T09:00:00+01:00"}
-
-
-def test_time_is_read_from_the_clock_of_the_bank_asked(desk: ControlDesk, registry: BankRegistry) -> None:
-    desk.do("PUT", "/banks/other", {"scenario": {"scenario": "monday", "start": MONDAY}})
-    other = registry.find("other")
-    assert other is not None
-    prefixed = ControlDesk(desk.control, other, prefix="/banks/other")
-    prefixed.do("POST", "/clock/advance", {"by": "1d"})
-    assert prefixed.get("/clock")["now"] == "2026-03-03T08:00:00+00:00"
-    assert desk.service.bank.clock.now() == datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-    desk.do("DELETE", "/banks/other")
 
 
 def test_a_bank_that_takes_the_place_of_a_deleted_one_draws_other_ids(authority: CertificateAuthority) -> None:

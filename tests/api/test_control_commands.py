@@ -49,20 +49,6 @@ def test_the_clock_is_shown_set_and_moved(run: Run) -> None:
     assert err == f"bank-emulator: by: {expected}\n"
 
 
-@pytest.mark.parametrize(
-    "command, text",
-    [
-        (["generate", "--seed", "x"], "'--seed': 'x' is not a whole number"),
-        (["banks", "make", "x", "--seed", "x"], "'--seed': 'x' is not a whole number"),
-        (["conformance", "run", "--timeout", "x"], "'--timeout': 'x' is not a number"),
-    ],
-)
-def test_a_number_that_is_none_is_refused_in_plain_words(run: Run, command: list[str], text: str) -> None:
-    status, out, err = run(*command)
-    assert (status, out) == (2, "")
-    assert text in err
-
-
 def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANK_EMULATOR_CONTROL_TOKEN", "first\nsecond")
     status, out, refused = run("clock", "show")
@@ -265,20 +251,6 @@ def test_columns_have_headings_in_a_terminal_and_none_for_programs(run: Run, mon
     assert [line.split() for line in lines] == [line.split() for line in plain.splitlines()]
     monkeypatch.setattr(sys, "stdout", None)  # as `>&-` leaves it
     assert main.run(["ledger"]) == 0
-
-
-def test_no_more_people_are_made_than_the_bank_makes_at_once(run: Run) -> None:
-    status, out, err = run("generate", "--customers", "1000000")
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("bank-emulator: customers: ")
-    assert err.endswith("(see bank-emulator docs prepare-data)\n")
-
-
-def test_rules_as_json_are_an_array_as_every_list_is(run: Run) -> None:
-    rule = {"name": "slow", "when": {"operation": "getUser"}, "then": {"delay": "1s"}}
-    counted = [{**rule, "scenario": None, "matched": 0, "acted": 0}]
-    assert json.loads(run("rules", "add", json.dumps(rule), "--output", "json")[1]) == counted
-    assert json.loads(run("rules", "list", "--output", "json")[1]) == counted
 
 
 NAMING = (
@@ -575,12 +547,6 @@ def test_a_story_touches_a_running_bank_only_when_told_so(
     assert payment in run("payments", "list")[1], "the environment alone is no reason to reset a bank"
     assert run("scenario", "play", "slow-bank", "--here")[0] == 0
     assert payment not in run("payments", "list")[1]
-
-
-def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
-    assert run("scenario", "play", "lost-answer", "slow-bank", "--url", "http://127.0.0.1:8080")[0] == 0
-    assert json.loads(run("clock", "show", "--output", "json")[1])["mode"] == "frozen"
-    assert len(json.loads(run("payments", "list", "--output", "json")[1])) == 0  # slow-bank has reset it
 
 
 def test_wrong_use_is_one_line_and_2(run: Run) -> None:

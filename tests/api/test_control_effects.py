@@ -112,24 +112,6 @@ def test_a_scripted_401_sends_to_sca_wherever_that_is_about_a_customer(
     assert list(json.loads(response.body).get("_links", {})) == links
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        [{"answer": {"code": "CONSENT_EXPIRED"}}, {"sca": "reject"}],
-        [{"answer": {"code": "CONSENT_EXPIRED"}, "sca": "reject"}],
-        [{"answer": {"status": 401}, "sca": "reject", "delay": "1s"}],
-    ],
-)
-def test_what_is_scripted_for_an_sca_holds_for_that_of_a_scripted_401_too(
-    desk: Desk, rules: list[dict[str, Any]]
-) -> None:
-    for then in rules:
-        desk.rule(then)
-    link = json.loads(desk.read().body)["_links"]["scaRedirect"]["href"]
-    ended = desk.control.do("POST", f"/sca/{link.rpartition('/')[2]}/approve", {"nationalId": KARI})
-    assert "code=SCA_INVALID" in ended["redirect"]
-
-
 def test_a_scripted_401_is_answered_without_a_link_where_nobody_could_be_led_back(desk: Desk) -> None:
     desk.control.do("PUT", "/settings", {"profile": "lenient"})
     payment_id = json.loads(desk.pay().body)["paymentId"]
@@ -240,12 +222,6 @@ def test_new_members_are_in_every_object_and_the_others_stay(desk: Desk) -> None
     assert all(isinstance(link["href"], str) and link["verbs"] for link in second["_links"].values())
 
 
-def test_a_payment_that_a_rule_made_up_is_named_only_by_text(desk: Desk) -> None:
-    desk.rule({"answer": {"status": 201, "json": {"paymentId": 36}}})
-    assert desk.pay().status == 201
-    assert "paymentId" not in desk.control.get("/requests")["requests"][0]
-
-
 def test_an_answer_without_a_body_has_none_that_could_be_malformed(desk: Desk) -> None:
     """No 204 can carry one: a story and the log would show what no client ever sees."""
     for form in ("truncated", "not-json", "wrong-type", "empty"):
@@ -254,25 +230,6 @@ def test_an_answer_without_a_body_has_none_that_could_be_malformed(desk: Desk) -
         desk.rule({"malformed": form})
         answer = desk.send("DELETE", f"{DOMESTIC}/{payment_id}")
         assert (answer.status, answer.body) == (204, b""), form
-
-
-def test_the_effects_inside_the_bank_reach_it(desk: Desk) -> None:
-    progress = ["ACTC", {"PDNG": "1s"}, {"RJCT": "5s"}]
-    desk.rule({"fee": "12.50", "progress": progress}, when={"body": {"creditorName": "A*"}})
-    desk.rule({"permission": "remove"}, when={"body": {"instructedAmount": {"amount": {"gt": 5000}}}})
-    desk.rule({"quota": "exhausted"}, when={"operation": "getBalances"})
-    created = json.loads(desk.pay("ACME").body)
-    assert created["transactionFees"] == {"amount": "12.50", "currency": "NOK"}
-    desk.control.do("POST", f"/sca/{created['paymentId']}/approve")
-    statuses = []
-    for _ in range(3):
-        statuses.append(desk.control.get("/payments")["payments"][0]["transactionStatus"])
-        desk.control.do("POST", "/clock/advance", {"by": "3s"})
-    assert statuses == ["ACTC", "PDNG", "RJCT"]
-    assert status_and_code(desk.pay(amount="5000.01")) == (403, "FORBIDDEN")
-    assert desk.pay(amount="5000.00").status == 201
-    account = json.loads(desk.read().body)["accounts"][0]["resourceId"]
-    assert status_and_code(desk.send("GET", f"/v1/accounts/{account}/balances")) == (429, "ACCESS_EXCEEDED")
 
 
 @pytest.mark.parametrize(
@@ -371,13 +328,6 @@ def test_a_rule_says_which_requests_it_means(desk: Desk) -> None:
         if not fits:  # the next would be its logical duplicate
             desk.send("DELETE", f"{DOMESTIC}/{json.loads(response.body)['paymentId']}")
         desk.control.do("DELETE", "/requests")
-
-
-def test_a_refused_request_leaves_the_documents_as_they_were(desk: Desk) -> None:
-    desk.rule({"answer": {"status": 400}}, times={"first": 1})
-    before = desk.control.get("/state")
-    assert desk.pay().status == 400
-    assert desk.control.get("/state") == before
 
 
 def test_every_file_of_the_folders_is_a_part_with_its_documents() -> None:

@@ -348,7 +348,6 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 PRODUCTS = tuple(f"/v1/{service}/{product}" for service, product in products.table())
 ABROAD = (SEPA, CROSS_BORDER)
-ONE_BY_ONE = (STRAKS, DOMESTIC, SEPA, CROSS_BORDER)
 
 
 @dataclass(frozen=True)
@@ -623,37 +622,6 @@ def test_applied_with_its_defaults_it_does_what_its_name_says(traffic: Traffic, 
     assert traffic.desk.get("/ledger")["balanced"] is True
 
 
-# Of these the story of the scenario plays green without them, too (see tests/scenarios/test_library.py).
-NOT_IN_THE_STORY = {
-    "consent-expired": "change",
-    "consent-revoked": "change",
-    "expired-certificate": "rules",
-    "late-booking": "rules",
-    "moved-by-cut-off": "rules",
-    "quota-used-up": "change",
-    "session-over": "change",
-    "tampered-request": "rules",
-}
-
-
-@pytest.mark.parametrize("name", NOT_IN_THE_STORY)
-def test_without_its_rule_or_change_the_promise_is_broken(traffic: Traffic, name: str) -> None:
-    account = traffic.account()
-    source = json.loads(json.dumps(READY[name].source))
-    part = NOT_IN_THE_STORY[name]
-    del (source if part == "rules" else source["start"])[part][0]
-    traffic.desk.do("POST", "/scenario", source)
-    with pytest.raises((AssertionError, KeyError, ValueError)):
-        _promised(traffic, name, account, source)
-
-
-def _promised(traffic: Traffic, name: str, account: str, source: Any) -> None:
-    if name in PROMISES:
-        PROMISES[name](traffic, account)
-    for path in PRODUCTS if name in PAYMENTS else ():
-        _for_every_payment(traffic, name, source, path)
-
-
 # With a rule, a change of money and of access, an effect on the feed, and a setting.
 @pytest.mark.parametrize(
     "name",
@@ -732,11 +700,3 @@ def test_what_the_list_says_of_a_scenario_is_what_applying_it_does(desk: Control
         assert line["clock"] == (None if scenario.start.clock is None else stamp(scenario.start.clock)[:19] + "+00:00")
         for parameter in line["parameters"].values():
             assert set(parameter) == {"default", "about"}
-
-
-def test_time_passes_for_a_rule_with_a_duration_that_was_chosen(traffic: Traffic) -> None:
-    traffic.desk.do("POST", "/scenario", {"name": "bank-down", "parameters": {"outage": "1h"}})
-    traffic.wait(minutes=59)
-    assert traffic.pay().status == 503
-    traffic.wait(minutes=2)
-    assert traffic.pay().status == 201

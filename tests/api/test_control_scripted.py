@@ -16,7 +16,6 @@ from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario import loader
-from emulator.scenario.model import scenario_schema
 from emulator.scenario.rules import RuleSet
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable, WriteGroup
@@ -26,14 +25,6 @@ from tests.known_state import DOMESTIC, KARI, PAYMENT, PERIODIC, SEPA
 from tests.unit.payments.world import domestic, sepa
 
 DOWN = {"then": {"answer": {"status": 503, "text": "Closed."}}}
-
-
-def test_a_name_in_an_address_is_read_as_the_tpp_interface_reads_one(desk: ControlDesk) -> None:
-    desk.do("POST", "/rules", {"name": "%ZZ/ø", "then": {"delay": "1s"}})
-    for malformed in ("%ZZ%2F%C3%B8", "%25ZZ%2F%F8"):
-        refused = desk.ask("DELETE", f"/rules/{malformed}")
-        assert (refused.status, refused.errors()) == (404, [("NOT_FOUND", None)])
-    assert desk.ask("DELETE", "/rules/%25ZZ%2F%C3%B8").status == 204
 
 
 def test_a_rule_is_given_back_as_it_came(desk: ControlDesk) -> None:
@@ -71,11 +62,6 @@ def test_a_rule_without_a_name_is_never_called_as_another_one_is_named(desk: Con
     assert [count["name"] for count in desk.get("/rules")["counts"]] == called
     desk.do("DELETE", "/rules/rule%202%20without%20a%20name")
     assert [count["name"] for count in desk.get("/rules")["counts"]] == called[:1]
-
-
-def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) -> None:
-    assert desk.ask("POST", "/rules", {"when": {"operation": "getAccounts"}}).texts() == "The member then is missing."
-    assert desk.ask("POST", "/rules", []).texts() == "Expected a rule, or a list of rules."
 
 
 def test_rules_with_a_mistake_are_refused_altogether(desk: ControlDesk) -> None:
@@ -357,13 +343,6 @@ def test_what_falls_due_before_the_clock_of_a_start_happens_before_its_changes(
     ]
 
 
-def test_a_clock_that_would_go_back_is_told_what_sets_it_back(desk: ControlDesk) -> None:
-    earlier = {"scenario": "x", "start": {"clock": "2020-01-01T00:00:00Z"}}
-    assert desk.ask("POST", "/scenario", earlier).texts() == (
-        "Bank time is already 2026-03-02T08:00:00+00:00; only a start from a fixture or a snapshot sets it back."
-    )
-
-
 @pytest.mark.inside
 def test_a_scenario_that_breaks_off_leaves_memory_as_the_documents_are(
     desk: ControlDesk, monkeypatch: pytest.MonkeyPatch
@@ -452,14 +431,6 @@ def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> No
         assert desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=broken).status == 400
 
 
-def test_what_does_not_fit_the_bank_has_line_and_column_as_well(desk: ControlDesk) -> None:
-    body = b"scenario: x\nstart:\n  from: known-state\n  change:\n    - account: NO00\n      balance: '0.00'\n"
-    response = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=body)
-    (message,) = json.loads(response.body)["tppMessages"]
-    assert message["path"] == "start.change[0].account"
-    assert message["text"].startswith("Line 5, column 7: There is no account NO00")
-
-
 def test_a_scenario_that_is_not_ready_is_told_where_it_was_named(desk: ControlDesk) -> None:
     for method, path, body, message in (
         ("POST", "/scenario", {"name": "slow-bnk"}, "name"),
@@ -473,19 +444,6 @@ def test_a_scenario_that_is_not_ready_is_told_where_it_was_named(desk: ControlDe
             "There is no scenario 'slow-bnk'; did you mean slow-bank?",
             "Expected text, found the number 5; write it in quotes.",
         ), body
-
-
-def test_what_is_no_scenario_is_refused(desk: ControlDesk) -> None:
-    for body in ({"name": "nothing"}, {"name": 5}, {"name": "../x"}, {}, {"scenario": "X"}, []):
-        assert desk.ask("POST", "/scenario", body).status == 400, body
-
-
-def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: ControlDesk) -> None:
-    desk.do("PUT", "/snapshots/monday")
-    desk.do("POST", "/clock/advance", {"by": "10d"})
-    start = {"from": "snapshot:monday", "clock": "2026-03-01T12:00:00+01:00"}
-    desk.do("POST", "/scenario", {"scenario": "back", "start": start})
-    assert desk.get("/clock") == {"now": "2026-03-01T11:00:00+00:00", "mode": "frozen"}
 
 
 @pytest.mark.inside  # a story that is played without a server
@@ -541,10 +499,6 @@ def test_playing_leaves_nothing_behind_and_draws_no_id(tmp_path: Path, monkeypat
     registry.close()
 
 
-def test_the_schema_is_published(desk: ControlDesk) -> None:
-    assert desk.get("/scenario-schema.json") == scenario_schema()
-
-
 def test_an_sca_is_found_by_token_target_and_latest(desk: ControlDesk, kari: DeskClient) -> None:
     created = kari.post(DOMESTIC, json=PAYMENT).json()
     token = created["_links"]["scaRedirect"]["href"].rpartition("/")[2]
@@ -556,14 +510,6 @@ def test_an_sca_is_found_by_token_target_and_latest(desk: ControlDesk, kari: Des
     assert "psu-id=" in redirect
     again = desk.ask("POST", f"/sca/{token}/approve")
     assert (again.status, again.errors()) == (409, [("CONFLICT", None)])
-
-
-def test_latest_is_the_sca_opened_last_also_while_the_clock_stands_still(desk: ControlDesk, kari: DeskClient) -> None:
-    payments = [kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"] for _ in range(8)]
-    assert desk.get("/sca/latest")["target"] == payments[7]
-    desk.do("POST", "/sca/latest/approve")
-    desk.do("POST", f"/sca/{payments[6]}/reject")
-    assert desk.get("/sca/latest")["target"] == payments[5]
 
 
 def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
@@ -584,19 +530,6 @@ def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
     failure = {"status": 503, "code": "FORBIDDEN", "message": "Kom tilbake siden", "system": "ident"}
     redirect = desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
     assert "system=ident&status=503&code=FORBIDDEN&message=Kom%20tilbake%20siden" in redirect
-
-
-def test_an_approval_by_somebody_else_fails_and_one_with_a_mistake_changes_nothing(
-    desk: ControlDesk, kari: DeskClient
-) -> None:
-    payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
-    wrong = {"context": "PRIVAT", "accounts": [1], "metod": "HA2"}
-    answer = desk.ask("POST", f"/sca/{payment}/approve", wrong)
-    assert {path for _, path in answer.errors()} == {"metod", "context", "accounts[0]"}
-    assert desk.get(f"/sca/{payment}")["status"] == "started"
-    redirect = desk.do("POST", f"/sca/{payment}/approve", {"nationalId": "03817910172"})["redirect"]
-    assert "code=PSU_CREDENTIALS_INVALID" in redirect
-    assert desk.get("/payments")["payments"][0]["transactionStatus"] == "RCVD"
 
 
 def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp: DeskClient) -> None:
@@ -638,17 +571,6 @@ def test_a_session_that_cannot_be_leaves_nothing_behind(desk: ControlDesk) -> No
         assert desk.service.bank.documents.dump() == before, body
 
 
-def test_payments_go_on_by_hand(desk: ControlDesk, kari: DeskClient) -> None:
-    desk.do("PUT", "/settings", {"progression": "manual"})
-    payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
-    assert desk.do("POST", f"/payments/{payment}/advance")["transactionStatus"] == "ACTC"
-    assert desk.do("POST", f"/payments/{payment}/advance", {"to": "ACSC"})["transactionStatus"] == "ACSC"
-    assert desk.ask("POST", f"/payments/{payment}/advance").status == 409
-    assert desk.ask("POST", f"/payments/{payment}/advance", {"to": "DONE"}).errors() == [("FORMAT_ERROR", "to")]
-    assert desk.ask("POST", "/payments/none/advance").status == 404
-    assert desk.get("/ledger")["balanced"] is True
-
-
 def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
     issued = desk.ask("POST", "/tpps", {"name": "control test", "roles": ["AISP"], "organizationIdentifier": "PSDNO-1"})
     assert issued.status == 201
@@ -660,20 +582,6 @@ def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
     again = desk.do("POST", "/tpps", {"name": "control test", "flaw": "expired", "replace": True})
     assert again["certificate"] != issued.json["certificate"]
     assert "CERTIFICATE" in desk.get("/certificate")["certificate"]
-
-
-def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk) -> None:
-    for body, path in (
-        ({}, "name"),
-        ({"name": "../x"}, "name"),
-        ({"name": "x", "subject": "-x"}, "subject"),
-        ({"name": "x", "roles": ["PISP", "ASPSP"]}, "roles[1]"),
-        ({"name": "x", "roles": []}, "roles"),
-        ({"name": "x", "flaw": "expird"}, "flaw"),
-        ({"name": "x", "organizationIdentifier": "\0"}, "organizationIdentifier"),
-    ):
-        answer = desk.ask("POST", "/tpps", body)
-        assert (answer.status, answer.errors()[0]) == (400, ("FORMAT_ERROR", path)), body
 
 
 def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, registry: BankRegistry) -> None:
@@ -697,22 +605,6 @@ def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, registry: BankR
     assert desk.ask("DELETE", "/banks/a-1").status == 404
     assert desk.ask("DELETE", "/banks/default").errors() == [("CONFLICT", "name")]
     assert desk.ask("PUT", "/banks/default", {"seed": 99}).errors() == [("CONFLICT", "seed")]
-
-
-def test_a_bank_that_cannot_be_is_not_made(desk: ControlDesk, registry: BankRegistry) -> None:
-    for name, body in (
-        ("A", {}),
-        ("-a", {}),
-        ("a" * 64, {}),
-        ("a_b", {}),
-        ("..", {}),
-        ("new", {"fixtures": "nothing"}),
-        ("new", {"seed": "7"}),
-        ("new", {"scenario": "nothing"}),
-        ("new", {"scenario": {"scenario": "x", "start": {"change": [{"account": "1", "balance": "1.00"}]}}}),
-    ):
-        assert desk.ask("PUT", f"/banks/{name}", body).status == 400, (name, body)
-        assert registry.names() == ["default"], (name, body)
 
 
 SEPA_ONLY = "createPaymentSepaCreditTransfers"
@@ -761,13 +653,6 @@ def test_a_rule_knows_an_account_by_each_of_its_numbers(desk: ControlDesk, kari:
         assert kari.get(f"/v1/accounts/{mine['resourceId']}").status == 503, account
         assert kari.get(f"/v1/accounts/{other['resourceId']}").status == 200, account
         assert desk.do("POST", "/requests/count", {"match": {"account": account}})["count"] == 1, account
-
-
-@pytest.mark.parametrize("member", ["resourceId", "maskedPan"])
-def test_a_rule_knows_a_card_account_by_each_of_its_numbers(desk: ControlDesk, kari: DeskClient, member: str) -> None:
-    (card,) = kari.get("/v1/card-accounts").json()["cardAccounts"]
-    desk.do("POST", "/rules", {"when": {"account": card[member]}, **DOWN})
-    assert kari.get(f"/v1/card-accounts/{card['resourceId']}/balances").status == 503
 
 
 @pytest.mark.parametrize(("path", "member"), [("accounts", "iban"), ("card-accounts", "maskedPan")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.control_desk import ControlDesk
-from tests.api.desk import DeskClient, advance, messages, ok
+from tests.api.desk import DeskClient, messages, ok
 from tests.known_state import EVEN, KARI, SIRI
 
 RENUMBER = [{"effect": "renumber-day"}]
@@ -40,18 +40,6 @@ def test_pages_and_details_follow_the_shown_ids(kari: DeskClient, desk: ControlD
     assert ok(kari.get(path)) == before
 
 
-def test_items_of_a_batch_have_ids_below_the_shown_one(tpp: DeskClient, desk: ControlDesk) -> None:
-    siri = tpp.log_in(SIRI, context="CORPORATE")
-    path = f"/v1/accounts/{own(siri)}/transactions"
-    desk.do("PUT", "/settings", {"feed": RENUMBER})
-    batch = next(one for one in ok(siri.get(path))["transactions"]["booked"] if one.get("batchIndicator"))
-    details = ok(siri.get(batch["_links"]["transactionDetails"]["href"]))["transactionsDetails"]
-    links = [entry["_links"]["transactionDetails"]["href"] for entry in details["entryDetails"]]
-    assert links[1] == f"{path}/{batch['transactionId']}.2"
-    item = ok(siri.get(links[1]))["transactionsDetails"]
-    assert item["transactionAmount"] == details["entryDetails"][1]["transactionAmount"]
-
-
 def test_cards_and_the_sandbox_listing_show_the_same_drift(kari: DeskClient, desk: ControlDesk) -> None:
     card = ok(kari.get("/v1/card-accounts"))["cardAccounts"][0]["resourceId"]
     account = own(kari)
@@ -78,16 +66,6 @@ def test_links_of_sandbox_listings_lead_to_what_they_show_also_where_tpps_see_no
         for holder in (f"accounts/{own(kari)}", f"card-accounts/{card}"):
             for entry in ok(kari.get(f"/v1/sandbox/{holder}/transactions?limit=500"))[::20]:
                 assert ok(kari.get(entry["_links"]["self"]["href"])) == entry, effect
-
-
-def test_balances_and_ledger_stay_true(kari: DeskClient, desk: ControlDesk) -> None:
-    account = own(kari)
-    before = ok(kari.get(f"/v1/accounts/{account}/balances")), desk.get("/ledger")
-    feed = [{"effect": effect} for effect in ("amend", "late", "vanish", "duplicate", "shift-booking-date")]
-    desk.do("PUT", "/settings", {"feed": feed})
-    assert (ok(kari.get(f"/v1/accounts/{account}/balances")), desk.get("/ledger")) == before
-    advance(kari.service, days=1)
-    assert desk.get("/ledger")["balanced"] is True
 
 
 def test_a_feed_that_cannot_be_is_refused_with_every_mistake(desk: ControlDesk) -> None:

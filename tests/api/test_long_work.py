@@ -36,7 +36,6 @@ from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from emulator.control import Control
-from emulator.control.operations import scenarios
 from emulator.scenario import facts
 from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable
@@ -165,19 +164,6 @@ async def test_a_named_bank_that_is_deleted_meanwhile_ends_it_too(desk: Desk) ->
     assert await desk.status("DELETE", "/_emulator/banks/x") == 204
     assert (await generating).status == 409, "also before its first customer"
     assert await desk.status("GET", "/banks/x/_emulator/clock") == 404
-
-
-async def test_the_console_generates_in_pieces_too(desk: Desk) -> None:
-    page = await desk.send("GET", "/console/generate")
-    token = page.body.decode().partition('name="csrf" value="')[2].partition('"')[0]
-    form = (("Content-Type", "application/x-www-form-urlencoded"), ("Host", "127.0.0.1"))
-    body = f"csrf={token}&customers=20&transactionsPerAccount=1".encode()
-    generating = desk.turns.in_turn(Request("POST", "/console/generate", form, body))
-    assert await desk.status("GET", "/health") == 200
-    assert not generating.done()
-    answer = await generating
-    assert isinstance(answer, Response)
-    assert answer.status == 303
 
 
 async def test_others_are_answered_while_the_clock_moves(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,12 +351,6 @@ async def test_a_reset_whose_fixture_cannot_be_used_changes_nothing(desk: Desk, 
     assert (documents.dump(), contents(tmp_path)) == (before, [])
 
 
-async def test_a_reset_tells_how_far_it_is_and_its_end_once(desk: Desk, held: Held) -> None:
-    held.let.set()
-    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "household"}) == 200
-    assert progress_of(desk, "reset") == [("preparing", 1, 2), ("preparing", 2, 2), ("reset", None, None)]
-
-
 async def test_a_reset_of_a_bank_that_is_deleted_meanwhile_is_a_conflict(
     desk: Desk, held: Held, tmp_path: Path
 ) -> None:
@@ -441,22 +421,6 @@ async def test_what_is_prepared_while_the_bank_is_replaced_does_not_bring_the_ol
     assert await desk.status("POST", "/_emulator/reset", {}) == 200
     assert documents.count(CUSTOMER) == 0
     assert contents(tmp_path) == []
-
-
-async def test_resets_and_restorings_beside_each_other_and_beside_payments_all_work(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert await desk.status("PUT", "/_emulator/snapshots/a") == 201
-    held = Held()
-    monkeypatch.setattr(snapshots, "LARGE", 0)
-    documents = desk.application.default.bank.documents
-    monkeypatch.setattr(documents, "prepare", held(documents.prepare))
-    restorings = [await underway(desk, held, "POST", "/_emulator/snapshots/a/restore", {}) for _ in range(2)]
-    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
-    documents.put(CONTACT, {"id": "meanwhile"})
-    held.let.set()
-    assert [(await each).status for each in restorings] == [200, 200]
-    assert (documents.count(CUSTOMER), documents.count(CONTACT)) == (4, 0)
 
 
 async def test_two_that_make_the_same_bank_make_it_once(desk: Desk, held: Held) -> None:
@@ -613,18 +577,6 @@ async def test_a_large_snapshot_is_previewed_beside_others(
     assert (answer.status, json.loads(answer.body)["reset"]) == (200, True)
     assert (documents.dump(), contents(tmp_path)) == (dump, [])
     assert progress_of(desk, "scenario") == [("previewing", 1, 2), ("previewing", 2, 2)]
-
-
-@pytest.mark.parametrize("target", ["/_emulator/scenario", "/_emulator/scenario/preview"])
-async def test_a_large_scenario_is_read_beside_others(desk: Desk, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    monkeypatch.setattr(scenarios, "LARGE", 10)
-    held = Held()
-    monkeypatch.setattr(scenarios, "scenario_in", held(scenarios.scenario_in))
-    applying = await underway(
-        desk, held, "POST", target, {"scenario": "x", "summary": "y", "start": {"from": "nowhere"}}
-    )
-    held.let.set()
-    assert (await applying).status == 400
 
 
 async def test_requests_are_counted_beside_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

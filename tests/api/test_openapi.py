@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from emulator import manual
 from emulator.api import shapes
 from emulator.api.description import examples
 from emulator.api.description.openapi import REFUSALS, document, published, respond
@@ -33,11 +32,6 @@ SIGNATURE = ("Date", "Digest", "TPP-Signature-Certificate", "Signature")
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
     return document()
-
-
-def test_every_operation_stands_in_it_once(described: dict[str, Any]) -> None:
-    operations = [method["operationId"] for path in described["paths"].values() for method in path.values()]
-    assert sorted(operations) == sorted(row.id for row in table())
 
 
 def test_every_answer_and_body_has_a_schema_of_its_own(described: dict[str, Any]) -> None:
@@ -248,13 +242,3 @@ def test_the_document_is_served_in_both_forms_and_another_is_refused() -> None:
     assert "securitySchemes" not in by_proxy["components"]
     with pytest.raises(BankError, match="signed"):
         respond(Request("GET", "/openapi.json?signed=by-magic"))
-
-
-def test_each_operation_leads_to_the_manual(for_generators: dict[str, Any]) -> None:
-    anchors = {
-        f"/docs/{address}{part}"
-        for address, page in manual.pages().items()
-        for part in ("", *(f"#{section.anchor}" for section in page.sections))
-    }
-    for operation in operations(for_generators):
-        assert operation["externalDocs"]["url"].removeprefix(BASE) in anchors, operation["operationId"]

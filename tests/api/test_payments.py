@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 
 from emulator.api.description import examples
-from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry
-from emulator.bank.accounts import ledger
-from emulator.bank.kinds import CARD, CUSTOMER, PAYMENT
 from emulator.bank.payment import baskets
-from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, NOW, DeskClient, advance, approve, messages, reject
@@ -151,37 +147,6 @@ def test_the_name_check_stands_in_the_answer_the_details_and_on_the_customers_pa
     assert "payeeVerification" not in kari.get(f"{STRAKS}/{plain['paymentId']}").json()
 
 
-def test_an_unknown_product_is_404(kari: DeskClient) -> None:
-    for path in ("/v1/payments/no-such-product", "/v1/periodic-payments/sepa-credit-transfers"):
-        answer = kari.post(path, json=domestic())
-        assert (answer.status, messages(answer)) == (404, [("PRODUCT_UNKNOWN", "payment-product")])
-
-
-def test_a_refused_payment_changes_nothing(kari: DeskClient) -> None:
-    for path, body, status, expected in (
-        (STRAKS, domestic("1"), 400, [("FORMAT_ERROR", "instructedAmount.amount")]),
-        (
-            STRAKS,
-            domestic(remittanceInformationStructured={"reference": "12"}),
-            400,
-            [("KID_INVALID", "remittanceInformationStructured.reference")],
-        ),
-        (
-            STRAKS,
-            domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"}),
-            403,
-            [("FORBIDDEN", "debtorAccount")],
-        ),
-        (PERIODIC, domestic(**STANDING, monthsOfExecution=["1"]), 400, [("FORMAT_ERROR", "monthsOfExecution")]),
-        (BULK, bulk("1.00", "0.00"), 400, [("FORMAT_ERROR", "payments[1].instructedAmount.amount")]),
-    ):
-        before = kari.service.bank.documents.dump()
-        answer = kari.post(path, json=body)
-        assert answer.status == status, expected
-        assert messages(answer) == expected, expected
-        assert kari.service.bank.documents.dump() == before, expected
-
-
 def test_a_logical_duplicate_is_409_when_it_is_not_allowed(kari: DeskClient) -> None:
     created(kari, STRAKS, domestic())
     created(kari, STRAKS, domestic())
@@ -191,33 +156,7 @@ def test_a_logical_duplicate_is_409_when_it_is_not_allowed(kari: DeskClient) -> 
     assert kari.post(f"{STRAKS}?allowLogicalDuplicate=perhaps", json=domestic()).status == 400
 
 
-def test_a_repeat_under_the_same_request_id_creates_nothing(kari: DeskClient) -> None:
-    headers = {"X-Request-ID": "0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01"}
-    first = kari.post(STRAKS, json=domestic(), headers=headers)
-    again = kari.post(STRAKS, json=domestic(), headers=headers)
-    assert (first.status, again.status) == (201, 201)
-    assert first.body == again.body
-    assert kari.service.bank.documents.count(PAYMENT) == 1
-    other = kari.post(STRAKS, json=domestic("2.00"), headers=headers)
-    assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
-
-
 # status and details
-
-
-def test_details_echo_the_initiation(kari: DeskClient) -> None:
-    for path in BODIES:
-        payment = created(kari, path, BODIES[path])
-        answer = kari.get(f"{path}/{payment['paymentId']}")
-        body = answer.json()
-        assert answer.status == 200, path
-        assert body["_links"] == payment["_links"], path
-        assert body.items() >= BODIES[path].items(), path
-        assert (body["paymentId"], body["transactionStatus"], body["debtorName"]) == (
-            payment["paymentId"],
-            "RCVD",
-            "Kari Kladd",
-        ), path
 
 
 def test_the_debtor_of_a_payment_stays_the_same_when_the_account_has_another_owner_or_none(kari: DeskClient) -> None:
@@ -248,23 +187,6 @@ def test_links_go_as_the_payment_goes_on(kari: DeskClient) -> None:
         "fundsAvailable": True,
         "_links": {"self": own(STRAKS, payment_id, "GET"), "status": status},
     }
-
-
-def test_an_approved_payment_is_in_the_transactions_of_both(kari: DeskClient) -> None:
-    authorised(kari, STRAKS, domestic("123.45", to="99901100019", remittanceInformationUnstructured="Middag"))
-    (account,) = [a for a in kari.get("/v1/accounts").json()["accounts"] if a["bban"] == "99901000014"]
-    path = f"/v1/accounts/{account['resourceId']}/transactions?dateFrom=2026-03-02"
-    pending = kari.get(path).json()["transactions"]["pending"]
-    assert [e["transactionAmount"]["amount"] for e in pending if e.get("remittanceInformationUnstructured") == "Middag"]
-    advance(kari.service, seconds=3)
-    (mine,) = [
-        entry
-        for entry in kari.get(path).json()["transactions"]["booked"]
-        if entry.get("remittanceInformationUnstructured") == "Middag"
-    ]
-    assert mine["transactionAmount"] == {"amount": "-123.45", "currency": "NOK"}
-    assert (mine["creditorAccount"]["bban"], mine["bankTransactionCode"]) == ("99901100019", "PMNT-IRCT-DMCT")
-    assert run_to_end(ledger.reporting(kari.service.bank))["balanced"]
 
 
 def test_the_known_issue_hides_a_domestic_payment_until_it_is_approved(kari: DeskClient) -> None:
@@ -301,37 +223,6 @@ def test_the_text_for_the_customer_is_in_the_language_of_the_answer(
 
 
 # whose payment
-
-
-def test_another_tpps_or_persons_payment_is_the_same_as_none(
-    kari: DeskClient, authority: CertificateAuthority, service: BankService
-) -> None:
-    payment_id = created(kari, STRAKS, domestic())["paymentId"]
-    stranger = DeskClient(service, authority, name="other").log_in(KARI)
-    even = DeskClient(service, authority).log_in(EVEN)
-    for method, tail in (
-        ("GET", ""),
-        ("GET", "/status"),
-        ("DELETE", ""),
-        ("POST", "/authorisations"),
-        ("POST", "/cancellation-authorisations"),
-        ("GET", "/authorisations/x"),
-        ("GET", "/cancellation-authorisations/x"),
-    ):
-        unknown = kari.request(method, f"{STRAKS}/0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01{tail}")
-        assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "paymentId")])
-        for client in (stranger, even):
-            answer = client.request(method, f"{STRAKS}/{payment_id}{tail}")
-            assert (answer.status, answer.json()) == (404, unknown.json())
-        elsewhere = kari.request(method, f"{DOMESTIC}/{payment_id}{tail}")
-        assert (elsewhere.status, elsewhere.json()) == (404, unknown.json())
-    assert in_status(kari, STRAKS, payment_id) == "RCVD"
-
-
-def test_payments_need_the_role_pisp(service: BankService, authority: CertificateAuthority) -> None:
-    authority.issue("payments-reader", roles=("AISP",))
-    answer = DeskClient(service, authority, name="payments-reader").log_in(KARI).post(STRAKS, json=domestic())
-    assert (answer.status, messages(answer)) == (403, [("FORBIDDEN", None)])
 
 
 def test_a_payment_needs_no_live_session_but_always_its_own_sca(kari: DeskClient) -> None:
@@ -429,14 +320,6 @@ def test_delete_of_an_authorised_payment_leads_to_the_sca_that_cancels_it(kari: 
     assert in_status(kari, DOMESTIC, payment_id) == "CANC"
 
 
-def test_delete_of_a_payment_that_executes_is_a_conflict(kari: DeskClient) -> None:
-    for path in (STRAKS, DOMESTIC):
-        payment_id = authorised(kari, path, domestic())
-        advance(kari.service, seconds=1)
-        answer = kari.delete(f"{path}/{payment_id}")
-        assert (answer.status, messages(answer)) == (409, [("CONFLICT", None)])
-
-
 def test_a_bulk_of_which_some_is_paid_offers_no_delete(kari: DeskClient) -> None:
     """It can no longer be cancelled."""
     payment_id = authorised(kari, BULK, bulk("1.00", "99999999.00"))
@@ -479,61 +362,3 @@ def test_an_identity_number_that_contradicts_the_psu_id_is_refused(kari: DeskCli
     answer = kari.get(path, headers=headers) if path != STRAKS else kari.post(path, json=domestic(), headers=headers)
     assert (answer.status, messages(answer)) == (401, [("PSU_CREDENTIALS_INVALID", "X-PSU-IDENTITY")])
     assert kari.get("/v1/accounts", headers={"X-PSU-IDENTITY": KARI}).status == 200
-
-
-# every product, from end to end
-
-
-def test_a_sepa_payment_passes_acwp(kari: DeskClient) -> None:
-    payment_id = authorised(kari, SEPA, BODIES[SEPA])
-    seen = []
-    for _ in range(4):
-        seen.append(in_status(kari, SEPA, payment_id))
-        advance(kari.service, seconds=1)
-    assert seen == ["ACTC", "ACSP", "ACWP", "ACSC"]
-
-
-def test_a_standing_order_is_executed_as_bank_time_passes(kari: DeskClient) -> None:
-    payment_id = authorised(kari, PERIODIC, domestic(**STANDING, endDate="2026-05-01"))
-    advance(kari.service, days=90)
-    details = kari.get(f"{PERIODIC}/{payment_id}").json()
-    assert (details["transactionStatus"], [e["executionDate"] for e in details["executions"]]) == (
-        "ACSC",
-        ["2026-04-10", "2026-03-10"],
-    )
-
-
-def test_a_bulk_is_part_when_some_entries_are_rejected(kari: DeskClient) -> None:
-    payment_id = authorised(kari, BULK, bulk("1.00", "99999999.00"))
-    advance(kari.service, days=5)
-    details = kari.get(f"{BULK}/{payment_id}").json()
-    assert (details["transactionStatus"], details["entryStatuses"]) == ("PART", ["ACSC", "RJCT"])
-
-
-def test_a_card_account_pays_through_its_related_account(kari: DeskClient) -> None:
-    (card,) = kari.service.bank.documents.find(CARD, customerId=_customer(kari.service)["id"])
-    other = {"identification": card["accountNumber"], "schemeNameProprietary": "creditCardAccount"}
-    payment_id = authorised(kari, STRAKS, domestic(debtorAccount={"other": other, "currency": "NOK"}))
-    advance(kari.service, seconds=3)
-    assert in_status(kari, STRAKS, payment_id) == "ACSC"
-
-
-def _customer(service: BankService) -> dict[str, Any]:
-    return service.bank.documents.first(CUSTOMER, customerNumber=KARI) or {}
-
-
-def test_a_corporate_payment_names_its_agreement(service: BankService, authority: CertificateAuthority) -> None:
-    siri = DeskClient(service, authority).log_in("21909220006")
-    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
-    payment_id = authorised(siri, STRAKS, body)
-    assert in_status(siri, STRAKS, payment_id) == "ACTC"
-    siri.psu_corporate_id = None
-    missing = siri.post(STRAKS, json=body)
-    assert (missing.status, messages(missing)) == (400, [("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")])
-
-
-def test_the_identity_number_stands_in_for_a_psu_id(service: BankService, tpp: DeskClient) -> None:
-    payment = created(tpp, STRAKS, domestic(), headers={"X-PSU-IDENTITY": KARI})
-    redirect = approve(service, payment["paymentId"])
-    tpp.psu_id = redirect["psu-id"]
-    assert in_status(tpp, STRAKS, payment["paymentId"]) == "ACTC"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from emulator.api.description import examples
+from emulator.api.operations import table
 from emulator.api.service import BankService
 from emulator.bank import fixtures
 from emulator.bank.customers import people
@@ -16,35 +19,18 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT, CUSTOMER, PER
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
-from tests.api.desk import DeskClient, approve, messages, ok
-from tests.api.test_payments import BODIES
-from tests.known_state import DOMESTIC, EVEN, KARI, SIRI, TOR
+from tests.api.desk import NOW, DeskClient, messages, ok
+from tests.known_state import EVEN, KARI, SIRI, TOR
 
 CUSTOMERS = "/v1/sandbox/customers"
 AGREEMENTS = "/v1/sandbox/agreements"
 BASKETS = "/v1/signing-baskets"
+EXAMPLES = examples.bodies(NOW.date())
 
 
 def by_number(tpp: DeskClient, number: str, query: str = "") -> dict[str, Any]:
     customer: dict[str, Any] = next(c for c in ok(tpp.get(CUSTOMERS + query)) if c["customerNumber"] == number)
     return customer
-
-
-def test_initialize_answers_the_known_customers(tpp: DeskClient, service: BankService) -> None:
-    known = service.bank.documents.dump()
-    for customer in ok(tpp.get(CUSTOMERS)):
-        ok(tpp.delete(f"{CUSTOMERS}/{customer['customerId']}"), 204)
-    ok(tpp.post(CUSTOMERS, json={"customerNumber": "12345678", "name": "X", "type": "Private"}), 201)
-    tpp.log_in("12345678")
-    body = ok(tpp.post("/v1/sandbox/initialize"))
-    assert [(c["customerNumber"], c["customerType"]) for c in body["customers"]] == [
-        (KARI, "private"),
-        (EVEN, "private"),
-        ("310001007", "corporate"),
-        ("310001031", "corporate"),
-    ]
-    restored = service.bank.documents.dump()
-    assert {k: v for k, v in restored.items() if k != "meta"} == {k: v for k, v in known.items() if k != "meta"}
 
 
 def test_initialize_reads_no_body_and_needs_no_digest(tpp: DeskClient) -> None:
@@ -164,18 +150,6 @@ def test_a_person_who_becomes_a_customer_has_one_name(tpp: DeskClient, service: 
     assert people.names(service.bank)[SIRI] == "Siri Nyere"
 
 
-def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, service: BankService) -> None:
-    even = by_number(tpp, EVEN)
-    (own,) = people.agreements_of(service.bank, EVEN)
-    assert own["persons"] == [EVEN]
-    tpp.log_in(EVEN)
-    ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body(EVEN), "type": "corporate"}))
-    assert service.bank.documents.get(PERSON, EVEN) is None
-    assert (service.bank.documents.get(AGREEMENT, own["id"]) or {})["persons"] == []
-    refused = tpp.get("/v1/accounts")
-    assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
-
-
 def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_customer_did(
     tpp: DeskClient, service: BankService
 ) -> None:
@@ -200,6 +174,15 @@ def test_who_acts_for_a_firm_only_does_so_under_its_own_number(tpp: DeskClient, 
     customer = ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
     ok(tpp.put(f"{CUSTOMERS}/{customer['customerId']}", json=_body("87654321")))
     assert people.agreements_of(service.bank, SIRI) == people.agreements_of(service.bank, "87654321") == []
+
+
+def test_an_unknown_id_is_told_by_the_name_of_its_parameter_everywhere(tpp: DeskClient) -> None:
+    for row in table():
+        if row.path.startswith("/v1/sandbox/") and "{" in row.path:
+            body = next(iter(EXAMPLES[row.id].values())) if row.body else None
+            answer = tpp.request(row.method, re.sub("{.+?}", "x", row.path), json=body)
+            name = row.path.partition("{")[2].partition("}")[0]
+            assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", name)]), row.id
 
 
 @pytest.mark.parametrize("limit", ["registerLimit", "approvalLimit"])
@@ -382,34 +365,6 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "agreementId")])
 
 
-def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: DeskClient, service: BankService) -> None:
-    engagements = [
-        {"customer": number, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW", "REGISTER"]}
-        for number in (KARI, EVEN)
-    ]
-    body = {"owner": "310001031", "name": "To i fellesskap", "signatures": 2, "engagements": engagements}
-    created = ok(tpp.post(AGREEMENTS, json=body), 201)
-    assert created["signatures"] == 2
-    agreement = created["agreementId"]
-    kari = tpp.log_in(KARI, context="CORPORATE", agreement=agreement)
-    payment = {**BODIES[DOMESTIC], "debtorAccount": {"bban": "99911100017", "currency": "NOK"}}
-    path = f"{DOMESTIC}/{ok(kari.post(DOMESTIC, json=payment), 201)['paymentId']}"
-    approve(service, path.rpartition("/")[2], national_id=KARI)
-    assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "PATC"
-    approve(service, path.rpartition("/")[2], national_id=EVEN)
-    assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "ACTC"
-
-    # A basket that waits for the second person is not authorised: it can be deleted, and its payment signed by itself.
-    path = f"{DOMESTIC}/{ok(kari.post(DOMESTIC, json=payment), 201)['paymentId']}"
-    basket = ok(kari.post(BASKETS, json={"paymentIds": [path.rpartition("/")[2]]}), 201)["basketId"]
-    approve(service, basket, national_id=KARI)
-    half_signed = ok(kari.get(f"{BASKETS}/{basket}"))
-    assert (half_signed["transactionStatus"], half_signed["_links"]["self"]["verbs"]) == ("PATC", ["GET", "DELETE"])
-    ok(kari.delete(f"{BASKETS}/{basket}"), 204)
-    approve(service, path.rpartition("/")[2], national_id=EVEN)
-    assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "ACTC"
-
-
 def test_one_signature_or_two_are_needed(tpp: DeskClient) -> None:
     for signatures in (0, 3, True, "2", 1.5, None):
         refused = tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "signatures": signatures})
@@ -427,14 +382,6 @@ def test_a_firm_whose_number_stands_for_a_person_is_listed_among_the_people(
     assert [agreement["psuCorporateId"] for agreement in listed[0]["agreements"]] == [created["agreementId"]]
     tpp.log_in("310001112")
     assert tpp.psu_corporate_id == created["agreementId"]
-
-
-def test_owner_and_customer_may_be_customer_ids(tpp: DeskClient) -> None:
-    firm, kari = by_number(tpp, "310001031"), by_number(tpp, KARI)
-    engagement = {"customer": kari["customerId"], "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
-    body = {"owner": firm["customerId"], "name": "A", "engagements": [engagement]}
-    agreement = ok(tpp.post(AGREEMENTS, json=body), 201)
-    assert (agreement["owner"], agreement["engagements"][0]["customer"]) == ("310001031", KARI)
 
 
 def test_what_an_agreement_names_must_be_there(tpp: DeskClient, service: BankService) -> None:

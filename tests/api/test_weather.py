@@ -1,4 +1,4 @@
-"""The setting `weather`: rough days find out a client that only knows good ones, and a careful one gets through."""
+"""The setting `weather`: bad days of every kind come as the seed draws them, and a careful client gets through."""
 
 from __future__ import annotations
 
@@ -71,30 +71,6 @@ def shop(service: BankService, authority: CertificateAuthority) -> Shop:
     shop = Shop(service, authority)
     shop.log_in(KARI)
     return shop
-
-
-def orders_of(service: BankService) -> int:
-    return service.bank.documents.count(PAYMENT)
-
-
-def test_a_client_that_expects_good_days_breaks(shop: Shop) -> None:
-    def sell() -> None:
-        for order in range(ORDERS):
-            assert shop.attempt("POST", PAY, json=body(order)).status == 201
-
-    with pytest.raises((Lost, AssertionError)):
-        sell()
-
-
-def test_one_that_simply_orders_again_pays_twice(shop: Shop) -> None:
-    for order in range(ORDERS):
-        for _ in range(PATIENCE):
-            try:
-                if shop.attempt("POST", PAY, json=body(order)).status == 201:
-                    break
-            except Lost:
-                continue
-    assert orders_of(shop.service) > ORDERS
 
 
 @pytest.mark.inside  # how late an answer is, is known there

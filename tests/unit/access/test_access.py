@@ -36,12 +36,6 @@ def refused(bank: Bank, claim: Claim, **more: Any) -> BankError:
     return error.value
 
 
-def test_an_unknown_customer_comes_before_an_unknown_account(bank: Bank) -> None:
-    error = refused(bank, Claim(TPP), resource="nothing")
-    assert isinstance(error, ScaNeeded)
-    assert error.code == "SCA_NOT_FOUND"
-
-
 def test_what_an_agreement_has_lost_is_not_shared_under_it_although_another_one_has_it(bank: Bank) -> None:
     agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
     assert agreement is not None
@@ -112,14 +106,6 @@ def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(ba
         advance(bank, minutes=30)
 
 
-def test_a_payer_needs_no_live_session(bank: Bank) -> None:
-    claim = seeded(bank)
-    advance(bank, days=2)
-    caller = access.payer(bank, claim)
-    assert caller is not None
-    assert caller.national_id == KARI
-
-
 def test_the_identity_number_stands_in_for_the_psu_id(bank: Bank) -> None:
     caller = access.payer(bank, Claim(TPP, identity=KARI))
     assert caller is not None
@@ -130,25 +116,6 @@ def test_the_identity_number_stands_in_for_the_psu_id(bank: Bank) -> None:
     with pytest.raises(ScaNeeded):
         access.payer(bank, Claim(TPP, identity="12345678901"))
     assert access.payer(bank, Claim(TPP)) is None
-
-
-@pytest.mark.parametrize(("account", "may"), [("f-3", True), ("f-4", False), ("a-1", False)])
-def test_paying_needs_register_and_view(bank: Bank, account: str, may: bool) -> None:
-    document = bank.documents.get(ACCOUNT, account)
-    assert document is not None
-    assert people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT_ID, document) is may
-
-
-def test_a_private_customers_engagement_gives_rights_to_nobody_else(bank: Bank) -> None:
-    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
-    document = bank.documents.get(ACCOUNT, "f-4")
-    assert agreement is not None
-    assert document is not None
-    karis = {"id": "e-3", "customer": "c-kari", "accountId": "f-4", "roles": ["VIEW", "REGISTER"]}
-    shared = {**agreement, "persons": [OLA, KARI], "engagements": [*agreement["engagements"], karis]}
-    bank.documents.put(AGREEMENT, shared)
-    assert people.may_pay_from(bank, KARI, "CORPORATE", AGREEMENT_ID, document)
-    assert not people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT_ID, document)
 
 
 def test_a_person_of_many_agreements_is_listed_without_a_look_at_all_of_them_for_each(bank: Bank) -> None:

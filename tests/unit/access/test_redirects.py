@@ -22,25 +22,12 @@ def test_success_appends_the_four_parameters_in_order() -> None:
     )
 
 
-def test_the_corporate_id_is_only_there_when_an_agreement_was_chosen() -> None:
-    assert "psu-corporate-id" not in success("https://tpp.example/done")
-
-
-def test_the_tpps_own_query_is_kept_byte_for_byte() -> None:
-    redirect = success("https://tpp.example/done?state=a%2Fb+c&empty=&flag")
-    assert redirect.startswith(f"https://tpp.example/done?state=a%2Fb+c&empty=&flag&psu-id={PSU}")
-
-
 @cases("own", ["a=1&&b=2", "&a=1", "a=1&", "&", "=x&=", "a=1&;b?c/d", "A=%zz&%41=+%20", "flag&psu-idx=1"])
 @cases("app", ["https://tpp.example/done", "HTTPS://TPP.example", "tpp-app://done", "tpp-app:///done"])
 def test_every_part_of_the_tpps_own_address_is_kept_as_it_was_sent(app: str, own: str) -> None:
     assert success(f"{app}?{own}").startswith(f"{app}?{own}&psu-id={PSU}&tpp-session-id=")
     reserved = success(f"{app}?psu%2did=1&{own}&context=x&psu-id")
     assert reserved.startswith(f"{app}?{own}&psu-id={PSU}&tpp-session-id=")
-
-
-def test_an_empty_query_adds_nothing() -> None:
-    assert success("https://tpp.example/?").startswith(f"https://tpp.example/?psu-id={PSU}&")
 
 
 @cases("reserved", ["psu-id=forged", "psu%2Did=forged", "context=CORPORATE", "tpp-session-id="])

@@ -12,7 +12,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import access, consents, people, sessions
 from emulator.bank.customers.access import Claim
 from emulator.bank.errors import BankError, ScaNeeded
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, SCA, SESSION
+from emulator.bank.kinds import AGREEMENT, CUSTOMER, SCA, SESSION
 from tests.unit.access.conftest import AGREEMENT_ID, KARI, OLA, TPP, advance
 
 BACK = "https://tpp.example/back?state=1"
@@ -29,26 +29,6 @@ def opened(bank: Bank, purpose: str = "access", **more: Any) -> dict[str, Any]:
 def query(redirect: str | None) -> dict[str, str]:
     assert redirect is not None
     return dict(parse_qsl(urlsplit(redirect).query))
-
-
-def test_the_steps_come_in_order_and_end_in_session_and_consent(bank: Bank) -> None:
-    authentication = opened(bank)
-    assert sca.step(bank, authentication) == "identity"
-    assert sca.identify(bank, authentication, KARI) is None
-    assert sca.step(bank, authentication) == "method"
-    sca.choose_method(bank, authentication, "HA2")
-    assert sca.step(bank, authentication) == "approve"
-    answer = query(sca.complete(bank, authentication, ["a-1"]))
-    psu = people.psu_for(bank, TPP, KARI)
-    assert answer == {"state": "1", "psu-id": psu["id"], "tpp-session-id": "s-1", "context": "PRIVATE"}
-    [session] = sessions.with_id(bank, TPP, "s-1")
-    assert sessions.is_live(bank, session)
-    consent = consents.current(bank, people.Owner(TPP, KARI, "PRIVATE", None))
-    assert consent is not None
-    assert (consent["accounts"], consent["cards"]) == (["a-1"], [])
-    after = sca.get(bank, authentication["id"])
-    assert after is not None
-    assert after["status"] == "finalised"
 
 
 @pytest.mark.parametrize(
@@ -124,93 +104,11 @@ def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank
         sca_control.approve(bank, authentication, national_id=KARI, context="CORPORATE")
 
 
-def test_a_corporate_person_shares_what_the_agreement_lets_it_view(bank: Bank) -> None:
-    authentication = opened(bank)
-    answer = query(sca_control.approve(bank, authentication, national_id=OLA))
-    assert answer["psu-corporate-id"] == AGREEMENT_ID
-    consent = consents.current(bank, people.Owner(TPP, OLA, "CORPORATE", AGREEMENT_ID))
-    assert consent is not None
-    assert sorted(consent["accounts"]) == ["f-3", "f-4"]
-
-
-def test_an_unknown_person_fails_the_sca_and_leaves_no_session(bank: Bank) -> None:
-    authentication = opened(bank)
-    answer = query(sca.identify(bank, authentication, "12345678901"))
-    assert (answer["status"], answer["code"]) == ("401", "PSU_CREDENTIALS_INVALID")
-    assert "system" not in answer
-    assert not sessions.with_id(bank, TPP, "s-1")
-
-
-def test_only_the_person_behind_a_request_may_complete_it(bank: Bank) -> None:
-    authentication = opened(bank, nationalId=KARI)
-    assert query(sca.identify(bank, authentication, OLA))["code"] == "PSU_CREDENTIALS_INVALID"
-
-
 def test_ten_minutes_are_too_long(bank: Bank) -> None:
     authentication = opened(bank)
     advance(bank, minutes=10)
     answer = query(sca_control.approve(bank, authentication, national_id=KARI))
     assert (answer["status"], answer["code"]) == ("401", "SCA_EXPIRED")
-
-
-@pytest.mark.parametrize(
-    ("scripted", "status", "code"),
-    [("reject", "401", "SCA_INVALID"), ("expire", "401", "SCA_EXPIRED"), ("fail", "500", "SYSTEM_ERROR")],
-)
-def test_a_scripted_outcome_wins_over_the_customers(bank: Bank, scripted: str, status: str, code: str) -> None:
-    answer = query(sca_control.approve(bank, opened(bank, outcome=scripted), national_id=KARI))
-    assert (answer["status"], answer["code"]) == (status, code)
-    assert answer.get("system") == ("core" if scripted == "fail" else None)
-
-
-def test_an_abandoned_sca_stays_open_without_a_redirect(bank: Bank) -> None:
-    authentication = opened(bank, outcome="abandon")
-    assert sca_control.approve(bank, authentication, national_id=KARI) is None
-    assert sca.is_open(authentication)
-
-
-def test_an_ended_sca_cannot_be_used_again(bank: Bank) -> None:
-    authentication = opened(bank)
-    sca_control.approve(bank, authentication, national_id=KARI)
-    for again in (lambda: sca_control.approve(bank, authentication), lambda: sca_control.reject(bank, authentication)):
-        with pytest.raises(BankError) as refused:
-            again()
-        assert refused.value.code == "CONFLICT"
-
-
-def test_completing_a_new_session_ends_the_old_one_and_aborting_does_not(bank: Bank) -> None:
-    sca_control.approve(bank, opened(bank, sessionId="old"), national_id=KARI)
-    sca_control.reject(bank, opened(bank, sessionId="new"))
-    [old] = sessions.with_id(bank, TPP, "old")
-    assert sessions.is_live(bank, old)
-    sca_control.approve(bank, opened(bank, sessionId="new"), national_id=KARI)
-    [old] = sessions.with_id(bank, TPP, "old")
-    assert not sessions.is_live(bank, old)
-
-
-def test_the_psu_id_is_one_per_tpp_and_person(bank: Bank) -> None:
-    first = query(sca_control.approve(bank, opened(bank), national_id=KARI))["psu-id"]
-    again = query(sca_control.approve(bank, opened(bank, sessionId="s-2"), national_id=KARI))["psu-id"]
-    other = people.psu_for(bank, "ANOTHER-TPP", KARI)["id"]
-    assert first == again != other
-
-
-def test_without_a_session_id_the_bank_makes_one(bank: Bank) -> None:
-    answer = query(sca_control.approve(bank, opened(bank, sessionId=None), national_id=KARI))
-    assert len(answer["tpp-session-id"]) == 36
-
-
-def test_the_control_interface_finds_an_sca_by_token_target_or_latest(bank: Bank) -> None:
-    first = opened(bank, purpose="consent", target="consent-1")
-    advance(bank, seconds=1)
-    second = opened(bank)
-    assert sca_control.find(bank, first["id"])["id"] == first["id"]
-    assert sca_control.find(bank, "consent-1")["id"] == first["id"]
-    assert sca_control.find(bank, "latest")["id"] == second["id"]
-    sca_control.approve(bank, second, national_id=KARI)
-    assert sca_control.find(bank, "latest")["id"] == first["id"]
-    with pytest.raises(BankError):
-        sca_control.find(bank, "nothing")
 
 
 def test_of_several_scas_of_one_thing_the_newest_open_one_is_meant(bank: Bank) -> None:
@@ -222,21 +120,6 @@ def test_of_several_scas_of_one_thing_the_newest_open_one_is_meant(bank: Bank) -
     sca.fail(bank, first)
     assert sca_control.find(bank, "p-1")["id"] == third["id"]
     assert not sca.is_open(sca_control.find(bank, "latest"))
-
-
-def test_an_sca_that_nobody_has_completed_in_time_is_shown_as_expired(bank: Bank) -> None:
-    authentication = opened(bank)
-    assert sca_control.view(bank, authentication)["status"] == "started"
-    advance(bank, minutes=10)
-    assert sca_control.view(bank, authentication)["status"] == "expired"
-
-
-def test_what_is_no_more_voids_its_sca(bank: Bank) -> None:
-    authentication = opened(bank, purpose="payment", target="p-1")
-    sca.void(bank, "p-1")
-    after = sca.get(bank, authentication["id"])
-    assert after is not None
-    assert not sca.is_open(after)
 
 
 # A bank that runs for months
@@ -262,34 +145,6 @@ def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.M
     assert without_a_session("s-30") == ("SCA_EXPIRED", "A newer session has replaced this one.")
     assert without_a_session("s-47") == ("SCA_EXPIRED", "The SCA of this session is an hour old or more.")
     assert without_a_session("s-49") == ("SCA_EXPIRED", "The SCA of this session is an hour old or more.")
-
-
-def test_an_sca_under_the_id_of_an_earlier_session_brings_that_one_back(bank: Bank) -> None:
-    for session_id in ("one", "two", "one", "one"):
-        sca_control.approve(bank, opened(bank, sessionId=session_id), national_id=KARI)
-    [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
-    assert sessions.is_live(bank, one)
-    assert not sessions.is_live(bank, two)
-    sca_control.approve(bank, opened(bank, sessionId="two"), national_id=KARI)
-    [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
-    assert not sessions.is_live(bank, one)
-    assert sessions.is_live(bank, two)
-
-
-def test_one_session_id_serves_a_person_in_two_contexts_and_other_persons(bank: Bank) -> None:
-    bank.documents.put(CUSTOMER, {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
-    bank.documents.put(ACCOUNT, {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
-    for _ in range(3):
-        sca_control.approve(bank, opened(bank), national_id=KARI)
-        sca_control.approve(bank, opened(bank), national_id=OLA, context="PRIVATE")
-        sca_control.approve(bank, opened(bank), national_id=OLA, agreement=AGREEMENT_ID)
-    stored = sessions.with_id(bank, TPP, "s-1")
-    assert sorted((s["nationalId"], s["context"]) for s in stored) == [
-        (KARI, "PRIVATE"),
-        (OLA, "CORPORATE"),
-        (OLA, "PRIVATE"),
-    ]
-    assert all(sessions.is_live(bank, session) for session in stored)
 
 
 def test_ended_consents_do_not_pile_up(bank: Bank) -> None:

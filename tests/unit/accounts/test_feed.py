@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -19,10 +18,8 @@ from emulator.bank.accounts.transactions import DriftingFeed, Window
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.feed import EFFECTS
-from emulator.bank.kinds import CARD, CARD_TRANSACTION, TRANSACTION
+from emulator.bank.kinds import TRANSACTION
 from emulator.bank.payment import progression
-from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox import list_entries
 from emulator.bank.threads import run_to_end
 from tests.unit.accounts.conftest import BAKERY, SALARY, account, known_state
 
@@ -222,40 +219,6 @@ def test_a_client_that_never_forgets_what_is_pending_is_caught_by_what_vanishes(
 
     assert differs([{"effect": "vanish"}])
     assert not differs([])
-
-
-def test_cards_and_the_sandbox_drift_alike() -> None:
-    bank = fresh([])
-    card = next(card for card in bank.documents.all(CARD) if bank.documents.count(CARD_TRANSACTION, cardId=card["id"]))
-    before = list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500))
-    bank.change_settings({"feed": [{"effect": "renumber-day"}, {"effect": "amend", "text": "Kjøp"}]})
-    after = list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500))
-    assert len(after) == len(before)
-    for was, entry in zip(before, after, strict=True):
-        assert sandbox_accounts.find_card_transaction(bank, card["id"], entry["cardTransactionId"]) == entry
-        assert sandbox_accounts.find_card_transaction(bank, card["id"], was["id"])["cardId"] == card["id"]
-        if entry["status"] == "pending":
-            assert entry["transactionDetails"] == "Kjøp"
-            ratio = Decimal(entry["transactionAmount"]["amount"]) / Decimal(was["transactionAmount"]["amount"])
-            assert round(ratio, 2) == Decimal("1.10")
-        else:
-            assert entry["id"] != was["id"]
-            assert len(entry["cardTransactionId"]) <= 35
-    masked = [{"effect": "renumber-day", "when": {"account": card["maskedPan"]}}]
-    bank.change_settings({"feed": masked})
-    assert list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500)) != before
-    bank.change_settings({"feed": [{**masked[0], "when": {"account": "NO*"}}]})
-    assert list_entries(bank, CARD_TRANSACTION, card["id"], Window(limit=500)) == before
-
-
-def test_an_id_that_is_not_shown_is_unknown_to_details_and_known_to_the_sandbox() -> None:
-    bank = fresh([])
-    holder = account(bank, SALARY)["id"]
-    own = transactions.page(bank, holder, Window("booked", limit=1)).entries["booked"][0]["id"]
-    bank.change_settings({"feed": [{"effect": "renumber-day"}]})
-    with pytest.raises(BankError):
-        transactions.find(bank, holder, own)
-    assert transactions.stored(bank, holder, own)["id"] == own
 
 
 def test_two_effects_that_double_an_item_give_every_copy_an_id_of_its_own() -> None:

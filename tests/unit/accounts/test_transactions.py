@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import product
 from typing import Any
 
 import pytest
@@ -34,17 +33,6 @@ def pages(bank: Bank, bban: str, limit: int, **window: Any) -> list[list[str]]:
     raise AssertionError("the pages do not end")
 
 
-def test_pages_partition_the_list(bank: Bank) -> None:
-    windows = [*product((SALARY, BAKERY), (True, False), ("booked", "pending", "both", "all"), (7,))]
-    for bban, grouped, status, limit in (*windows, (BAKERY, True, "both", 1), (SALARY, False, "all", 500)):
-        whole = pages(bank, bban, 10_000, status=status, grouped=grouped)[0]
-        assert len(whole) == len(set(whole)) > 0
-        parts = pages(bank, bban, limit, status=status, grouped=grouped)
-        assert [entry for part in parts for entry in part] == whole, (bban, grouped, status, limit)
-        assert all(len(part) == limit for part in parts[:-1])
-        assert len(parts[-1]) in range(1, limit + 1)
-
-
 @given(
     offset=st.integers(0, 80),
     limit=st.integers(1, 80),
@@ -68,50 +56,6 @@ def test_a_page_is_a_slice_of_the_whole_list(
         assert (first or date) <= date <= (last or date)
 
 
-def test_the_list_is_newest_first(bank: Bank) -> None:
-    page = transactions.page(bank, account(bank, SALARY)["id"], Window(limit=500))
-    for shelf in ("booked", "pending"):
-        orders = [entry["order"] for entry in page.entries[shelf]]
-        assert orders == sorted(orders, reverse=True)
-
-
-def test_in_production_pending_ones_come_whole_with_every_page_and_count_for_nothing(bank: Bank) -> None:
-    holder = account(bank, SALARY)["id"]
-    pending = [e["id"] for e in transactions.page(bank, holder, Window(status="pending")).entries["pending"]]
-    assert len(pending) == 2
-    narrow = {"first": "2026-01-01", "last": "2026-01-31", "all_pending": True}
-    page = transactions.page(bank, holder, Window(limit=1, offset=3, **narrow))
-    assert [e["id"] for e in page.entries["pending"]] == pending
-    assert len(page.entries["booked"]) == 1
-    assert (
-        page.entries["booked"][0]
-        == transactions.page(bank, holder, Window("booked", "2026-01-01", "2026-01-31", 3, 1)).entries["booked"][0]
-    )
-    only = transactions.page(bank, holder, Window(status="pending", limit=1, **narrow))
-    assert ([e["id"] for e in only.entries["pending"]], only.more) == (pending, False)
-    filtered = transactions.page(bank, holder, Window(first="2026-01-01", last="2026-01-31"))
-    assert filtered.entries["pending"] == []
-
-
-def test_a_batch_is_one_entry_or_the_payments_in_it(bank: Bank) -> None:
-    holder = account(bank, BAKERY)["id"]
-    grouped = transactions.page(bank, holder, Window("booked", limit=500)).entries["booked"]
-    single = transactions.page(bank, holder, Window("booked", limit=500, grouped=False)).entries["booked"]
-    batches = [entry for entry in grouped if "batch" in entry]
-    assert len(batches) == 3
-    assert len(single) == len(grouped) + 3 * 3
-    parts = [entry for entry in single if entry["id"].startswith(batches[0]["id"] + ".")]
-    assert [(part["creditorName"], part["amount"]) for part in parts] == [
-        ("Kari Kladd", "-36480.55"),
-        ("Mons Mengdelære", "-34210.00"),
-        ("Berit Bolle", "-38115.00"),
-        ("Trond Trille", "-34070.00"),
-    ]
-    for part in parts:
-        assert "batch" not in part
-        assert transactions.find(bank, holder, part["id"]) == part
-
-
 def test_a_transaction_of_another_account_or_none_is_unknown(bank: Bank) -> None:
     holder, other = account(bank, BAKERY)["id"], account(bank, SALARY)["id"]
     page = transactions.page(bank, holder, Window("booked", limit=500)).entries["booked"]
@@ -132,28 +76,3 @@ def test_a_transaction_of_another_account_or_none_is_unknown(bank: Bank) -> None
     ):
         with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
             transactions.find(bank, account_id, transaction_id)
-
-
-def test_members_of_a_batch_show_in_corporate_context_only(bank: Bank) -> None:
-    page = transactions.page(bank, account(bank, BAKERY)["id"], Window("booked", limit=500)).entries["booked"]
-    batch = next(entry for entry in page if "batch" in entry)
-    corporate, private = (transactions.view(batch, corporate=context) for context in (True, False))
-    assert {name: corporate[name] for name in set(corporate) - set(private)} == {
-        "batchIndicator": True,
-        "batchNumberOfTransactions": 4,
-    }
-    entries = transactions.batch_entries(batch)
-    assert entries[0] == {
-        "transactionAmount": {"amount": "-36480.55", "currency": "NOK"},
-        "creditorName": "Kari Kladd",
-        "creditorAccount": {"bban": "99901000014", "iban": "NO8599901000014", "currency": "NOK"},
-        "remittanceInformationUnstructured": "Lønn",
-        "remittanceInformationUnstructuredArray": ["Lønn"],
-    }
-
-
-def test_there_is_a_further_page_where_only_pending_ones_are_left(bank: Bank) -> None:
-    today = NOW.date().isoformat()
-    walked = pages(bank, SALARY, 1, first=today)
-    assert [len(part) for part in walked] == [1, 1]
-    assert transactions.page(bank, account(bank, SALARY)["id"], Window(first=today)).entries["booked"] == []

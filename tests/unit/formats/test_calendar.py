@@ -14,7 +14,6 @@ from emulator.bank.scheme.execution import (
     effective_date,
     execution_time,
     is_banking_day,
-    next_banking_day,
 )
 from tests.cases import cases
 
@@ -47,13 +46,6 @@ def test_norges_bank_days_for_nok_and_target2_days_for_eur(day, nok, eur):
     assert is_banking_day(date.fromisoformat(day), "EUR") is eur
     assert is_banking_day(date.fromisoformat(day), "USD") is nok
     assert is_banking_day(date.fromisoformat(day), "NOK", ALWAYS_OPEN)
-
-
-def test_the_banking_days_around_easter():
-    wednesday, tuesday = date(2026, 4, 1), date(2026, 4, 7)
-    assert next_banking_day(wednesday, "NOK") == tuesday
-    assert next_banking_day(wednesday, "EUR") == date(2026, 4, 2)
-    assert next_banking_day(wednesday, "NOK", ALWAYS_OPEN) == date(2026, 4, 2)
 
 
 def test_execution_runs_keep_oslo_time_on_both_sides_of_the_change_to_summer_time():
@@ -93,11 +85,6 @@ def test_always_open_has_no_cut_off_and_moves_nothing():
     late_sunday = oslo("2026-03-08T23:30:00")
     assert effective_date(None, late_sunday, "NOK", ALWAYS_OPEN) == (date(2026, 3, 8), False)
     assert effective_date(date(2026, 3, 14), late_sunday, "NOK", ALWAYS_OPEN) == (date(2026, 3, 14), False)
-
-
-def test_the_date_is_that_of_oslo():
-    assert effective_date(None, datetime(2026, 3, 2, 23, 30, tzinfo=UTC), "NOK", ALWAYS_OPEN)[0] == date(2026, 3, 3)
-    assert effective_date(None, datetime(2026, 6, 30, 22, 0, tzinfo=UTC), "NOK", ALWAYS_OPEN)[0] == date(2026, 7, 1)
 
 
 @given(

@@ -13,7 +13,7 @@ from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AUTHORISATION, BASKET, PAYMENT, SCA
-from emulator.bank.payment import baskets, lifecycle, payments, progression
+from emulator.bank.payment import baskets, lifecycle, payments
 from emulator.bank.scheme.transitions import STATUSES
 from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world
@@ -107,35 +107,6 @@ def test_one_sca_signs_all_payments_of_a_basket(bank: Bank) -> None:
     assert money(bank, "kari") == (9850, 0)
 
 
-def test_one_payments_failure_does_not_stop_the_others(bank: Bank) -> None:
-    rejected = straks(bank, script=world.Script(progress=[("RJCT", 0)]))
-    cancelled, fine = straks(bank), straks(bank)
-    basket_id = create(bank, rejected, cancelled, fine)
-    payments.cancel(bank, payment(bank, cancelled))
-    approve(bank, basket_id)
-    assert [status(bank, one) for one in (rejected, cancelled, fine)] == ["RJCT", "CANC", "ACTC"]
-    assert state(bank, basket_id) == "RJCT"
-    advance(bank, minutes=1)
-    assert status(bank, fine) == "ACSC"
-
-
-def test_a_payment_signed_on_its_own_is_not_signed_again(bank: Bank) -> None:
-    alone, other = straks(bank), straks(bank)
-    basket_id = create(bank, alone, other)
-    approve(bank, alone)
-    advance(bank, seconds=5)
-    approve(bank, basket_id)
-    assert (status(bank, alone), status(bank, other)) == ("ACSC", "ACTC")
-
-
-def test_a_declined_basket_rejects_its_payments_that_wait(bank: Bank) -> None:
-    signed, waiting = straks(bank), straks(bank)
-    basket_id = create(bank, signed, waiting)
-    approve(bank, signed)
-    reject(bank, basket_id)
-    assert (status(bank, signed), status(bank, waiting), state(bank, basket_id)) == ("ACTC", "RJCT", "RJCT")
-
-
 def test_an_expired_sca_changes_nothing_and_another_can_be_started(bank: Bank) -> None:
     payment_id = straks(bank)
     basket_id = create(bank, payment_id)
@@ -208,36 +179,6 @@ def test_a_basket_stays_its_first_signers_when_another_signs_the_rest(bank: Bank
     assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)
 
 
-# what cannot be in a basket
-
-
-def test_a_payment_that_is_unknown_or_another_customers_is_refused_by_its_place(bank: Bank) -> None:
-    mine, evens = straks(bank), initiate(bank, STRAKS, _evens(), who=EVEN)
-    other_tpps = straks(bank, tpp="PSDNO-FSA-000002")
-    firms = initiate(bank, STRAKS, from_firm(), **FIRM)
-    expected = [("RESOURCE_UNKNOWN", f"paymentIds[{place}]") for place in (1, 2, 3, 4)]
-    assert refused(bank, mine, evens, "nothing", other_tpps, firms) == (expected, True)
-    assert refused(bank, mine, tpp_id="PSDNO-FSA-000002") == ([("RESOURCE_UNKNOWN", "paymentIds[0]")], True)
-    in_context = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
-    assert refused(bank, mine, **in_context) == ([("RESOURCE_UNKNOWN", "paymentIds[0]")], True)
-
-
-def _evens() -> dict[str, Any]:
-    return domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"})
-
-
-# who sees it, and what is told
-
-
-def test_the_summary_lists_what_is_still_to_be_signed(bank: Bank) -> None:
-    first, second = straks(bank, "1.00"), straks(bank, "2.00")
-    basket_id = create(bank, first, second)
-    assert [item["amount"] for item in baskets.summary(bank, basket_id)] == ["1.00", "2.00"]
-    approve(bank, first)
-    assert [item["amount"] for item in baskets.summary(bank, basket_id)] == ["2.00"]
-    assert baskets.summary(bank, "nothing") == []
-
-
 def test_the_listing_shows_the_newest_first(bank: Bank) -> None:
     older = create(bank, straks(bank))
     advance(bank, seconds=1)
@@ -248,20 +189,7 @@ def test_the_listing_shows_the_newest_first(bank: Bank) -> None:
     ]
 
 
-def test_a_basket_whose_payments_are_all_gone_further_is_signed_by_nobody(bank: Bank) -> None:
-    payment_id = straks(bank)
-    basket_id = create(bank, payment_id)
-    progression.advance(bank, payment_id, "ACSC")
-    with pytest.raises(BankError) as error:
-        baskets.authorised(bank, basket_id, KARI)
-    assert error.value.code == "SCA_INVALID"
-
-
-def test_a_payment_that_needs_a_second_signature_can_get_it_on_its_own(bank: Bank) -> None:
-    basket_id, one, two = of_firm(bank)
-    approve(bank, basket_id, SIRI)
-    approve(bank, one, TOR)
-    assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "PATC", "PATC")
+# who sees it, and what is told
 
 
 def test_an_authorisation_asked_for_by_who_has_signed_all_that_waits_is_for_the_others(bank: Bank) -> None:

@@ -108,13 +108,6 @@ def test_an_entry_that_gets_its_money_at_the_last_run_is_paid(bank: Bank) -> Non
     assert entry_statuses(bank, payment_id) == ["ACSC", "ACSC", "RJCT"]
 
 
-def test_a_bulk_without_any_money_is_accp_and_then_rejected(bank: Bank) -> None:
-    payment_id = paid(bank, BULK, bulk("20000.00", "30000.00"))
-    advance(bank, days=10)
-    assert life(bank, payment_id)[2:] == [("ACCP", 1), ("RJCT", OSLO_MIDNIGHT + 2 * DAY)]
-    assert entry_statuses(bank, payment_id) == ["RJCT", "RJCT"]
-
-
 def test_a_bulk_without_money_goes_on_when_some_arrives(bank: Bank) -> None:
     payment_id = paid(bank, BULK, bulk("20000.00", "30000.00"))
     advance(bank, seconds=10)
@@ -123,14 +116,6 @@ def test_a_bulk_without_money_goes_on_when_some_arrives(bank: Bank) -> None:
     midnight = OSLO_MIDNIGHT
     assert life(bank, payment_id)[2:] == [("ACCP", 1), ("ACSP", midnight), ("PART", midnight + 2 * DAY)]
     assert amounts(bank) == ["-20000.00", "10000.00"]
-
-
-def test_a_bulk_for_a_later_date_waits(bank: Bank) -> None:
-    payment_id = paid(bank, BULK, bulk("100.00", requestedExecutionDate="2026-03-03"))
-    advance(bank, days=1)
-    statuses = [name for name, _ in life(bank, payment_id)]
-    assert statuses == ["RCVD", "ACTC", "PDNG", "ACSP", "ACSC"]
-    assert entries(bank, "kari")[0]["bookingDate"] == "2026-03-03"
 
 
 def test_a_firm_gets_one_entry_for_the_batch_when_it_asks_for_it(bank: Bank) -> None:
@@ -171,12 +156,6 @@ def test_a_batch_that_a_hand_pays_whole_leaves_nothing_pending(bank: Bank) -> No
     assert (amounts(bank, "firm"), amounts(bank, "firm", "pending")) == (["-60000.00"], [])
 
 
-def test_a_private_customer_gets_no_batch_entry(bank: Bank) -> None:
-    paid(bank, BULK, bulk("1.00", "2.00", batchBookingPreferred=True))
-    advance(bank, seconds=10)
-    assert amounts(bank) == ["-1.00", "-2.00"]
-
-
 def test_a_scripted_fee_is_charged_once_for_the_bulk(bank: Bank) -> None:
     payment_id = paid(bank, BULK, bulk("1.00", "2.00"), script=world.Script(fee="10.00"))
     assert details_shown(bank, payment(bank, payment_id))["transactionFees"] == {"amount": "10.00", "currency": "NOK"}
@@ -193,24 +172,6 @@ def test_a_hand_can_make_it_part_though_there_was_money_for_all(bank: Bank) -> N
     assert money(bank, "kari") == (9997, 0)
     assert amounts(bank, shelf="pending") == []
     assert run_to_end(ledger.reporting(bank))["balanced"]
-
-
-def test_a_hand_can_pay_it_though_there_was_no_money(bank: Bank) -> None:
-    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
-    advance(bank, seconds=10)
-    assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
-    assert money(bank, "kari") == (-1000, 0)
-
-
-def test_polls_leave_the_entries_without_money_to_the_runs() -> None:
-    bank = world.build(progression={"polls": 1})
-    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
-    for _ in range(5):
-        progression.read(bank, payment(bank, payment_id))
-    assert status(bank, payment_id) == "ACSP"
-    assert amounts(bank) == ["-6000.00"]
-    advance(bank, days=5)
-    assert status(bank, payment_id) == "PART"
 
 
 def test_entries_without_money_have_all_their_tries_where_reads_bring_the_first_one_late() -> None:

@@ -27,15 +27,6 @@ def charged(bank: Bank, amount: str, currency: str, account: str, abroad: bool =
     return bank.exchange.charge(amount, currency, account, abroad, fee).members
 
 
-def test_a_payment_inside_nok_is_free(bank: Bank) -> None:
-    for crosses_border in (False, True):
-        assert charged(bank, "100.00", "NOK", "NOK", crosses_border) == {"amount": "100.00"}
-
-
-def test_a_sepa_payment_from_an_account_in_eur_is_free(bank: Bank) -> None:
-    assert charged(bank, "5.00", "EUR", "EUR") == {"amount": "5.00"}
-
-
 def test_conversion_and_crossing_the_border_cost_a_fee_in_the_accounts_currency(bank: Bank) -> None:
     converted = charged(bank, "10.00", "EUR", "NOK")
     assert converted == {"amount": "117.35", "fee": "25.00", "rate": "11.7350"}
@@ -44,11 +35,6 @@ def test_conversion_and_crossing_the_border_cost_a_fee_in_the_accounts_currency(
     assert charged(bank, "3.00", "EUR", "NOK")["amount"] == "35.21"  # 35.205, rounded half up
     in_euro = charged(bank, "10.00", "EUR", "EUR", abroad=True)
     assert in_euro == {"amount": "10.00", "fee": "4.26"}  # 50.00 NOK
-
-
-def test_a_scripted_fee_takes_the_place_of_the_tables(bank: Bank) -> None:
-    assert charged(bank, "10.00", "NOK", "NOK", fee="7.50")["fee"] == "7.50"
-    assert charged(bank, "10.00", "USD", "NOK", abroad=True, fee="7")["fee"] == "7.00"
 
 
 def test_a_scripted_fee_finer_than_the_currency_is_rounded_half_to_even(bank: Bank) -> None:

@@ -76,10 +76,6 @@ def verified(bank: Bank, product: tuple[str, str], body: dict[str, Any], **more:
     return stored, [one.text for one in warned]
 
 
-def test_off_nothing_is_verified(bank: Bank) -> None:
-    assert verified(bank, STRAKS, to_even("Nobody")) == (None, [])
-
-
 @pytest.mark.parametrize(
     "name, result, warns",
     [
@@ -124,13 +120,6 @@ def test_refuse_refuses_a_name_that_does_not_match(bank: Bank, name: str, messag
         assert message_part in message.text
     assert bank.documents.count(PAYMENT) == 0
     assert verified(bank, STRAKS, to_even("Even Eksempel")) == ({"partyNameMatch": "MTCH"}, [])
-
-
-def test_refuse_is_told_beside_what_else_is_wrong(bank: Bank) -> None:
-    bank.change_settings({"payee_check": "refuse", "straks_limit": "1.00"})
-    with pytest.raises(BankError) as refused:
-        initiate(bank, STRAKS, to_even("Nobody"))
-    assert [message.path for message in refused.value.messages] == ["instructedAmount.amount", "creditorName"]
 
 
 def test_only_straks_and_sepa_are_verified(bank: Bank) -> None:

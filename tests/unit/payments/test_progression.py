@@ -43,7 +43,6 @@ from tests.unit.payments.world import (
     money,
     paid,
     payment,
-    reject,
     sepa,
     status,
     to,
@@ -84,22 +83,6 @@ def test_an_approved_payment_is_booked_after_three_seconds(
     advance(bank, seconds=10)
     assert life(bank, payment_id) == ways
     assert "due" not in payment(bank, payment_id)
-
-
-def test_due_items_are_applied_in_due_order_each_at_its_own_moment(bank: Bank) -> None:
-    events: list[tuple[str, str, str]] = []
-    first = paid(bank, STRAKS, domestic())
-    bank.clock.set(now=NOW.replace(microsecond=500_000))
-    second = paid(bank, STRAKS, domestic())
-    bank.watch(lambda event: events.append((event["id"], event["status"], event["at"])))
-    advance(bank, minutes=1)
-    names = {first: "first", second: "second"}
-    assert [(names[name], to, when[17:21]) for name, to, when in events] == [
-        ("first", "ACSP", "01.0"),
-        ("second", "ACSP", "01.5"),
-        ("first", "ACSC", "03.0"),
-        ("second", "ACSC", "03.5"),
-    ]
 
 
 def test_an_advance_at_once_tells_the_same_as_one_from_step_to_step() -> None:
@@ -154,12 +137,6 @@ def test_a_payment_for_a_later_date_waits_as_pending_and_runs_at_midnight_in_osl
     assert entries(bank, "kari")[0]["bookingDate"] == "2026-03-03"
 
 
-def test_a_payment_that_asks_for_today_does_not_wait(bank: Bank) -> None:
-    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-02"))
-    advance(bank, seconds=3)
-    assert status(bank, payment_id) == "ACSC"
-
-
 def test_a_date_that_has_passed_at_approval_is_moved_to_today(bank: Bank) -> None:
     payment_id = initiate(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-02"))
     to(bank, at(3, 7))
@@ -168,26 +145,6 @@ def test_a_date_that_has_passed_at_approval_is_moved_to_today(bank: Bank) -> Non
     assert payment(bank, payment_id)["psuMessages"]
     advance(bank, seconds=3)
     assert status(bank, payment_id) == "ACSC"
-
-
-def test_a_payment_that_is_not_approved_within_24_hours_is_rejected(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    advance(bank, hours=23, minutes=59)
-    assert status(bank, payment_id) == "RCVD"
-    advance(bank, days=3)
-    assert life(bank, payment_id) == [RCVD, ("RJCT", DAY)]
-    assert payment(bank, payment_id)["psuMessages"] == ["notApproved"]
-    (closed,) = bank.documents.find(SCA, target=payment_id)
-    assert closed["status"] == "failed"
-
-
-def test_a_declined_payment_is_rejected_and_moves_no_money(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    reject(bank, payment_id)
-    assert life(bank, payment_id) == [RCVD, ("RJCT", 0)]
-    assert payment(bank, payment_id)["psuMessages"] == ["declined"]
-    assert money(bank, "kari") == (10000, 0)
-    assert progression.next_due(bank) is None
 
 
 def test_text_that_the_payment_system_does_not_carry_is_changed(bank: Bank) -> None:
@@ -235,35 +192,6 @@ def test_before_the_cut_off_a_payment_runs_at_14_the_same_day(norway: Bank) -> N
         ("ACSP", run + 1),
         ("ACSC", run + 3),
     ]
-
-
-def test_after_the_cut_off_it_counts_for_the_next_banking_day(norway: Bank) -> None:
-    friday = _approved(norway, at(6, 13, 1))  # 14:01 in Oslo
-    advance(norway, days=5)
-    assert life(norway, friday)[-1] == ("ACSC", since_now(at(9, 13)) + 3)
-    assert life(norway, friday)[1][0] == "ACTC"
-
-
-def test_at_14_sharp_it_is_in_time(norway: Bank) -> None:
-    payment_id = _approved(norway, at(2, 13))
-    advance(norway, minutes=1)
-    assert status(norway, payment_id) == "ACSC"
-
-
-def test_a_date_that_the_cut_off_has_passed_is_moved(norway: Bank) -> None:
-    payment_id = _approved(norway, at(2, 13, 1), requestedExecutionDate="2026-03-02")
-    assert status(norway, payment_id) == "ACWC"
-    assert payment(norway, payment_id)["psuMessages"] == ["dateChanged"]
-    advance(norway, days=1)
-    assert [name for name, _ in life(norway, payment_id)] == ["RCVD", "ACWC", "PDNG", "ACSP", "ACSC"]
-
-
-def test_a_date_that_is_no_banking_day_moves_to_the_next(norway: Bank) -> None:
-    # Maundy Thursday to Easter Monday 2026: 2 to 6 April.
-    payment_id = _approved(norway, at(2, 9), requestedExecutionDate="2026-04-02")
-    assert status(norway, payment_id) == "ACWC"
-    advance(norway, days=60)
-    assert life(norway, payment_id)[-1] == ("ACSC", since_now(at(7, 12, month=4)) + 3)
 
 
 def test_sepa_follows_the_days_of_target2(norway: Bank) -> None:
@@ -323,14 +251,6 @@ def test_straks_without_money_is_retried_each_minute_for_ten_minutes(bank: Bank)
     assert life(bank, lost)[3] == ("ACSP", 301)
 
 
-def test_money_that_is_reserved_cannot_be_spent_twice(bank: Bank) -> None:
-    waiting = paid(bank, DOMESTIC, domestic("6000.00", requestedExecutionDate="2026-03-20"))
-    second = paid(bank, STRAKS, domestic("6000.00"))
-    advance(bank, minutes=1)
-    assert (status(bank, waiting), status(bank, second)) == ("PDNG", "ACCP")
-    assert money(bank, "kari") == (10000, 6000)
-
-
 def test_an_account_that_is_deleted_pays_what_is_being_executed_and_nothing_else(bank: Bank) -> None:
     to_even = {"to": "99901100019", "requestedExecutionDate": "2026-03-05"}
     waiting = paid(bank, DOMESTIC, domestic("70.00", **to_even))
@@ -351,19 +271,6 @@ def test_an_account_that_is_deleted_pays_what_is_being_executed_and_nothing_else
 
 
 # the other paces
-
-
-def test_immediate_takes_every_step_at_once() -> None:
-    bank = world.build(progression="immediate")
-    payment_id = paid(bank, SEPA, sepa(), who=EVEN)
-    names = ["RCVD", "ACTC", "ACSP", "ACWP", "ACSC"]
-    assert life(bank, payment_id) == [(name, 0) for name in names]
-    waiting = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
-    assert life(bank, waiting) == [RCVD, ("ACTC", 0), ("PDNG", 0)]
-    advance(bank, days=1)
-    assert life(bank, waiting)[3:] == [("ACSP", OSLO_MIDNIGHT), ("ACSC", OSLO_MIDNIGHT)]
-    empty = paid(bank, STRAKS, domestic("99999.00"))
-    assert status(bank, empty) == "ACCP"
 
 
 def _reads(bank: Bank, payment_id: str, count: int) -> list[str]:
@@ -448,24 +355,6 @@ def test_they_do_not_where_reads_or_a_hand_do() -> None:
     assert [progression.advance(by_hand, payment_id)["status"] for _ in range(2)] == ["PDNG", "RJCT"]
 
 
-def test_manual_waits_for_a_hand() -> None:
-    bank = world.build(progression="manual")
-    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
-    advance(bank, days=9)
-    assert life(bank, payment_id) == [RCVD, ("ACTC", 0)]
-    seen = [progression.advance(bank, payment_id)["status"] for _ in range(2)]
-    assert seen == ["ACSP", "ACSC"]
-    with pytest.raises(BankError, match="CONFLICT"):
-        progression.advance(bank, payment_id)
-
-
-def test_the_next_step_by_hand_goes_through_pending_while_the_date_is_ahead() -> None:
-    bank = world.build(progression="manual")
-    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
-    seen = [progression.advance(bank, payment_id)["status"] for _ in range(3)]
-    assert seen == ["PDNG", "ACSP", "ACSC"]
-
-
 def test_the_next_step_by_hand_goes_through_accp_where_money_is_missing() -> None:
     bank = world.build(progression="manual")
     payment_id = paid(bank, STRAKS, domestic("20000.00"))
@@ -528,12 +417,6 @@ def test_a_hand_cannot_leave_the_table(bank: Bank) -> None:
         assert bank.documents.dump() == before, target
 
 
-def test_a_hand_on_nothing_is_refused(bank: Bank) -> None:
-    with pytest.raises(BankError) as refused:
-        progression.advance(bank, "nothing")
-    assert refused.value.code == "RESOURCE_UNKNOWN"
-
-
 # scripts
 
 
@@ -545,26 +428,6 @@ def test_a_script_leads_a_payment_over_the_table_in_its_own_time(bank: Bank) -> 
     assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("PDNG", 30), ("RJCT", 35)]
     assert money(bank, "kari") == (10000, 0)
     assert entries(bank, "kari", "pending") == []
-
-
-def test_a_payment_stays_where_its_script_ends(bank: Bank) -> None:
-    payment_id = paid(bank, DOMESTIC, domestic(), script=Script(progress=[("ACTC", 0), ("PDNG", 1)]))
-    advance(bank, days=60)
-    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("PDNG", 1)]
-    assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
-
-
-def test_a_script_that_begins_with_a_wait_begins_with_actc(bank: Bank) -> None:
-    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACSP", 10), ("ACSC", 0)]))
-    advance(bank, seconds=10)
-    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("ACSP", 10), ("ACSC", 10)]
-    assert money(bank, "kari") == (9900, 0)
-
-
-def test_a_script_can_reject_at_once(bank: Bank) -> None:
-    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("RJCT", 0)]))
-    assert life(bank, payment_id) == [RCVD, ("RJCT", 0)]
-    assert money(bank, "kari") == (10000, 0)
 
 
 def test_a_rejection_by_a_script_tells_no_other_reason() -> None:
@@ -607,18 +470,6 @@ def test_funds_available_is_told_too_where_a_script_ends_the_payment_at_once(
     assert (shown["transactionStatus"], shown["fundsAvailable"]) == (ended, available)
     assert money(bank, "kari") == (10000, 0)
     assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
-
-
-@pytest.mark.parametrize("pace", ["time", "immediate", "polls"])
-def test_a_script_may_lead_over_patc(pace: str) -> None:
-    bank = world.build(progression={"polls": 1} if pace == "polls" else pace)
-    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("PATC", 0), ("ACTC", 60), ("ACSP", 5)]))
-    assert status(bank, payment_id) == "PATC"
-    if pace == "polls":
-        progression.read(bank, payment(bank, payment_id))
-        progression.read(bank, payment(bank, payment_id))
-    advance(bank, seconds=65)
-    assert [name for name, _ in life(bank, payment_id)] == ["RCVD", "PATC", "ACTC", "ACSP"]
 
 
 @pytest.mark.parametrize("target", ["PDNG", "ACCP", "ACSP"])
@@ -681,12 +532,6 @@ def test_a_fee_is_pending_with_its_payment_so_that_the_booking_changes_no_expect
     assert (entries(bank, "kari", "pending"), expected()) == ([], "9857.65")
 
 
-def test_a_payment_that_is_cancelled_leaves_no_fee_pending(bank: Bank) -> None:
-    abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
-    progression.advance(bank, paid(bank, SEPA, abroad), "CANC")
-    assert (entries(bank, "kari", "pending"), money(bank, "kari")) == ([], (10000, 0))
-
-
 def test_a_creditor_here_is_paid_in_the_currency_of_its_account(bank: Bank) -> None:
     paid(bank, DOMESTIC, domestic("117.35", to="99901100027"))
     advance(bank, seconds=3)
@@ -694,30 +539,6 @@ def test_a_creditor_here_is_paid_in_the_currency_of_its_account(bank: Bank) -> N
     assert (received["amount"], received["currency"]) == ("10.00", "EUR")
     assert received["currencyExchange"]["exchangeRate"] == "0.0852152"
     assert entries(bank, "kari")[0]["amount"] == "-117.35"
-
-
-def test_funds_available_shows_from_authorisation_on(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    assert state_shown(bank, payment(bank, payment_id)) == {
-        "paymentId": payment_id,
-        "transactionStatus": "RCVD",
-    }
-    approve(bank, payment_id)
-    assert state_shown(bank, payment(bank, payment_id)) == {
-        "paymentId": payment_id,
-        "transactionStatus": "ACTC",
-        "fundsAvailable": True,
-    }
-
-
-def test_every_change_of_status_is_an_event(bank: Bank) -> None:
-    events: list[dict[str, Any]] = []
-    bank.watch(events.append)
-    payment_id = paid(bank, STRAKS, domestic())
-    advance(bank, minutes=1)
-    seen = [(event["status"], event["at"]) for event in events if event["type"] == "payment"]
-    assert seen == [(one["status"], one["at"]) for one in payment(bank, payment_id)["history"]]
-    assert all(event["id"] == payment_id for event in events if event["type"] == "payment")
 
 
 def test_a_second_approval_of_the_same_payment_is_refused(bank: Bank) -> None:
@@ -736,39 +557,9 @@ def test_a_pending_entry_has_the_value_date_of_its_execution_and_no_booking_date
     assert dates == [(None, "2026-03-02"), (None, "2026-03-09")]
 
 
-@pytest.mark.parametrize("end", ["RJCT", "CANC"])
-def test_a_hand_can_end_a_payment_that_nobody_approved(bank: Bank, end: str) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    assert progression.advance(bank, payment_id, end)["status"] == end
-    assert life(bank, payment_id) == [RCVD, (end, 0)]
-    assert money(bank, "kari") == (10000, 0)
-
-
 def _pending(bank: Bank, due: str) -> None:
     pending = ledger.pend(bank, "kari", {"amount": "-1.00"})
     bank.documents.put(TRANSACTION, {**(bank.documents.get(TRANSACTION, pending) or {}), "due": due})
-
-
-def test_the_next_due_moment_is_the_earliest_of_payments_and_pending_transactions(bank: Bank) -> None:
-    assert progression.next_due(bank) is None
-    _pending(bank, "2026-03-03T05:00:00.000000+00:00")
-    assert progression.next_due(bank) == "2026-03-03T05:00:00.000000+00:00"
-    initiate(bank, STRAKS, domestic())
-    assert progression.next_due(bank) == "2026-03-03T05:00:00.000000+00:00"
-    bank.clock.advance(timedelta(hours=-6))
-    initiate(bank, STRAKS, domestic())
-    assert progression.next_due(bank) == "2026-03-03T02:00:00.000000+00:00"
-    progression.run_due(bank)
-    assert progression.next_due(bank) == "2026-03-03T02:00:00.000000+00:00"
-
-
-def test_what_is_due_right_now_is_applied(bank: Bank) -> None:
-    _pending(bank, "2026-03-03T08:00:00.000000+00:00")
-    payment_id = initiate(bank, STRAKS, domestic())
-    advance(bank, days=1)
-    assert status(bank, payment_id) == "RJCT"
-    assert len(entries(bank, "kari")) == 1
-    assert progression.next_due(bank) is None
 
 
 @pytest.mark.parametrize("kind", [DOMESTIC, PERIODIC, BULK])
@@ -788,13 +579,6 @@ def test_funds_of_a_payment_that_waits_and_reserves_nothing_are_asked_for_at_eac
     assert payment_views.view(bank, payment(bank, payment_id))["fundsAvailable"] is True
     give(bank, "kari", "-1.00")
     assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is False
-
-
-def test_funds_of_a_payment_that_has_reserved_them_stay_available(bank: Bank) -> None:
-    on = (bank.clock.today() + timedelta(days=10)).isoformat()
-    payment_id = paid(bank, DOMESTIC, domestic("10000.00", requestedExecutionDate=on))
-    give(bank, "kari", "-1.00")
-    assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is True
 
 
 def test_the_clock_moves_in_whole_pieces_between_which_the_bank_may_be_used(

@@ -13,8 +13,6 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
 from emulator.bank.payment import baskets, payments, progression
-from emulator.bank.request import Script
-from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.threads import run_to_end
 from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world
@@ -32,7 +30,6 @@ from tests.unit.payments.world import (
     entries,
     from_firm,
     initiate,
-    life,
     money,
     paid,
     payment,
@@ -53,49 +50,12 @@ def outcome(redirect: str | None) -> str:
 # two signatures
 
 
-def test_two_signatures_take_a_payment_over_patc(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    approve(bank, payment_id, SIRI)
-    assert life(bank, payment_id) == [("RCVD", 0), ("PATC", 0)]
-    assert money(bank, "firm") == (50000, 0)
-    assert "fundsAvailable" not in payment(bank, payment_id)
-    second = sca_control.find(bank, payment_id)
-    assert (sca.is_open(second), second["presumed"], second["id"]) == (True, TOR, payment(bank, payment_id)["sca"])
-    approve(bank, payment_id, TOR)
-    assert status(bank, payment_id) == "ACTC"
-    advance(bank, minutes=1)
-    assert status(bank, payment_id) == "ACSC"
-
-
 @pytest.mark.parametrize("who", [SIRI, None])
 def test_a_corporate_payment_that_names_no_agreement_acts_under_the_accounts_own(bank: Bank, who: str | None) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, STRAKS, from_firm(), who=who, context="CORPORATE")
     payments.authorised(bank, payment_id, SIRI)
     assert (status(bank, payment_id), payment(bank, payment_id)["agreement"]) == ("PATC", FIRM_AGREEMENT)
-
-
-def test_the_same_person_does_not_sign_twice(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    approve(bank, payment_id, SIRI)
-    before = {**payment(bank, payment_id), "sca": None}
-    redirect = approve(bank, payment_id, SIRI)
-    assert redirect is not None
-    assert "status=401&code=PSU_CREDENTIALS_INVALID" in redirect
-    assert {**payment(bank, payment_id), "sca": None} == before
-    assert status(bank, payment_id) == "PATC"
-
-
-def test_who_is_not_of_the_agreement_does_not_sign_second(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    approve(bank, payment_id, SIRI)
-    with pytest.raises(BankError) as refused:
-        payments.authorised(bank, payment_id, KARI)
-    assert refused.value.code == "PSU_CREDENTIALS_INVALID"
-    assert status(bank, payment_id) == "PATC"
 
 
 def test_patc_ends_after_30_days_and_survives_a_declined_second_signature(bank: Bank) -> None:
@@ -114,30 +74,10 @@ def test_patc_ends_after_30_days_and_survives_a_declined_second_signature(bank: 
     assert "due" not in ended
 
 
-def test_a_second_signature_within_30_days_ends_the_wait(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    approve(bank, payment_id, SIRI)
-    advance(bank, days=29)
-    authorise(bank, payment_id, TOR)
-    advance(bank, days=30)
-    assert status(bank, payment_id) == "ACSC"
-
-
 def test_a_payment_that_is_taken_to_patc_by_hand_links_to_no_sca(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
     assert progression.advance(bank, payment_id, "PATC")["status"] == "PATC"
     assert "sca" not in payment(bank, payment_id)
-
-
-def test_an_explicit_authorisation_gets_the_second_signature_too(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
-    approve(bank, payment_id, SIRI)
-    advance(bank, hours=1)
-    payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=TOR)
-    approve(bank, payment_id, TOR)
-    assert status(bank, payment_id) == "ACTC"
 
 
 @pytest.mark.parametrize("hinted", [False, True])
@@ -264,22 +204,6 @@ def test_a_payment_from_an_account_that_pays_nothing_since_is_not_approved(
     assert not sca.is_open(sca_control.find(bank, payment_id))
 
 
-def test_where_only_one_person_can_sign_one_signature_is_enough(bank: Bank) -> None:
-    agree(bank, signatures=2, persons=(SIRI,))
-    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    approve(bank, payment_id, SIRI)
-    assert status(bank, payment_id) == "ACTC"
-
-
-def test_a_payment_that_waits_for_its_second_signature_is_cancelled_at_once(bank: Bank) -> None:
-    agree(bank, signatures=2)
-    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    approve(bank, payment_id, SIRI)
-    assert payments.cancel(bank, payment(bank, payment_id)) is True
-    assert status(bank, payment_id) == "CANC"
-    assert not sca.is_open(sca_control.find(bank, payment_id))
-
-
 def test_a_payment_whose_other_signer_has_left_is_signed_once_more_by_the_first(bank: Bank) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
@@ -292,21 +216,6 @@ def test_a_payment_whose_other_signer_has_left_is_signed_once_more_by_the_first(
 
 
 # one signature
-
-
-def test_only_the_person_behind_the_payment_approves_it(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    assert outcome(approve(bank, payment_id, EVEN)) == "PSU_CREDENTIALS_INVALID"
-    assert status(bank, payment_id) == "RCVD"
-
-
-def test_who_approves_a_payment_of_an_unknown_customer_must_own_the_account(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic(), who=None)
-    with pytest.raises(BankError) as refused:
-        payments.authorised(bank, payment_id, EVEN)
-    assert refused.value.code == "PSU_CREDENTIALS_INVALID"
-    payments.authorised(bank, payment_id, KARI)
-    assert (status(bank, payment_id), payment(bank, payment_id)["nationalId"]) == ("ACTC", KARI)
 
 
 @pytest.mark.parametrize("in_basket", [False, True])
@@ -346,21 +255,6 @@ def test_where_no_agreement_is_chosen_it_is_the_first_that_pays_from_the_account
     payment_id = initiate(bank, STRAKS, from_firm(), who=None, context="CORPORATE")
     sca_control.approve(bank, sca_control.find(bank, payment_id), national_id=SIRI, context=context)
     assert (status(bank, payment_id), payment(bank, payment_id)["agreement"]) == ("ACTC", "paying")
-
-
-def test_an_authorisation_can_be_started_anew_while_a_signature_is_missing(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    first = payment(bank, payment_id)["sca"]
-    advance(bank, minutes=30)
-    assert outcome(approve(bank, payment_id)) == "SCA_EXPIRED"
-    authorisation, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    assert payment(bank, payment_id)["sca"] == token != first
-    assert (bank.documents.get(AUTHORISATION, authorisation) or {})["sca"] == token
-    approve(bank, payment_id)
-    assert status(bank, payment_id) == "ACTC"
-    with pytest.raises(BankError) as refused:
-        payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    assert refused.value.code == "CONFLICT"
 
 
 # DELETE and cancellation
@@ -427,33 +321,6 @@ def test_straks_cannot_be_cancelled_once_it_is_accepted_but_without_money_it_can
     assert payments.cancel(bank, payment(bank, empty)) is False
 
 
-def test_a_payment_that_a_script_has_led_to_accp_can_be_cancelled(bank: Bank) -> None:
-    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACTC", 0), ("ACCP", 1)]))
-    advance(bank, seconds=1)
-    assert payments.cancel(bank, payment(bank, payment_id)) is False
-    payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    assert outcome(approve(bank, payment_id)) == "ok"
-    assert (status(bank, payment_id), money(bank, "kari")) == ("CANC", (10000, 0))
-
-
-def test_what_is_not_authorised_is_cancelled_at_once_and_its_sca_is_void(bank: Bank) -> None:
-    payment_id = _in(bank, "RCVD")
-    with pytest.raises(BankError, match="CONFLICT"):
-        payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    assert payments.cancel(bank, payment(bank, payment_id)) is True
-    assert life(bank, payment_id) == [("RCVD", 0), ("CANC", 0)]
-    assert not sca.is_open(sca_control.find(bank, payment_id))
-
-
-def test_a_declined_cancellation_changes_nothing(bank: Bank) -> None:
-    payment_id = _in(bank, "PDNG")
-    payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    reject(bank, payment_id)
-    assert status(bank, payment_id) == "PDNG"
-    advance(bank, days=30)
-    assert status(bank, payment_id) == "ACSC"
-
-
 def test_who_neither_ordered_a_payment_nor_may_pay_from_its_account_cannot_cancel_it(bank: Bank) -> None:
     own = _in(bank, "PDNG")
     firms = paid(bank, DOMESTIC, {**from_firm(), "requestedExecutionDate": "2026-03-09"}, **FIRM)
@@ -495,17 +362,12 @@ def test_a_cancellation_that_comes_too_late_changes_nothing(bank: Bank) -> None:
 # who sees a payment
 
 
-def _find(bank: Bank, payment_id: str, product: tuple[str, str] = STRAKS, **more: Any) -> str:
-    owner = {"tpp_id": world.TPP, "national_id": KARI, **more}
-    stored = payments.find(bank, payment_id, service=product[0], product=product[1], **owner)
-    return str(stored["id"])
-
-
 def test_who_acts_under_the_same_agreement_finds_its_payments(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    assert _find(bank, payment_id, national_id=TOR, agreement=FIRM_AGREEMENT) == payment_id
+    tor: dict[str, Any] = {"service": STRAKS[0], "product": STRAKS[1], "tpp_id": world.TPP, "national_id": TOR}
+    assert payments.find(bank, payment_id, **tor, agreement=FIRM_AGREEMENT)["id"] == payment_id
     with pytest.raises(BankError):
-        _find(bank, payment_id, national_id=TOR)
+        payments.find(bank, payment_id, **tor)
 
 
 # A bank that runs for months
@@ -546,9 +408,3 @@ def test_who_may_not_pay_from_the_account_any_more_cannot_sign(bank: Bank) -> No
     assert outcome(approve(bank, firms, SIRI)) == "PSU_CREDENTIALS_INVALID"
     assert [status(bank, one) for one in (own, firms)] == ["RCVD", "RCVD"]
     assert run_to_end(ledger.reporting(bank))["balanced"]
-
-
-def test_nobody_signs_for_an_account_that_is_gone(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic())
-    run_to_end(sandbox_accounts.deleting(bank, ACCOUNT, "kari"))
-    assert outcome(approve(bank, payment_id)) == "PSU_CREDENTIALS_INVALID"

@@ -60,12 +60,6 @@ def test_without_an_end_it_goes_on_for_ever(bank: Bank) -> None:
     assert payment(bank, payment_id)["due"] > bank.clock.stamp()
 
 
-def test_the_first_execution_may_be_today(bank: Bank) -> None:
-    paid(bank, PERIODIC, standing(startDate="2026-03-02"))
-    progression.run_due(bank)
-    assert dates(bank) == ["2026-03-02"]
-
-
 def test_an_execution_whose_day_passed_before_the_approval_is_made_up_for_at_once(bank: Bank) -> None:
     payment_id = initiate(bank, PERIODIC, standing(startDate="2026-03-02"))
     to(bank, datetime(2026, 3, 3, 7, tzinfo=UTC))
@@ -83,15 +77,6 @@ def test_a_late_execution_without_funds_shows_the_day_on_which_it_was_skipped(ba
     progression.run_due(bank)
     executions = details_shown(bank, payment(bank, payment_id))["executions"]
     assert executions == [{"executionDate": "2026-03-03", "transactionStatus": "RJCT"}]
-
-
-def test_executions_and_other_payments_are_applied_in_due_order(bank: Bank) -> None:
-    paid(bank, PERIODIC, standing("6000.00", startDate="2026-03-03", endDate="2026-03-04", to="99901100019"))
-    paid(bank, PERIODIC, standing("6000.00", startDate="2026-03-04", endDate="2026-03-05"))
-    advance(bank, days=9)
-    assert [(entry["bookingDate"], entry["creditorAccount"]["bban"]) for entry in entries(bank, "kari")] == [
-        ("2026-03-03", "99901100019")
-    ]
 
 
 def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Bank) -> None:
@@ -133,11 +118,6 @@ def test_a_fee_is_booked_with_every_execution(bank: Bank) -> None:
     advance(bank, days=60)
     assert money(bank, "kari") == (9790, 0)
     assert sorted(entry["amount"] for entry in entries(bank, "kari")) == ["-100.00", "-100.00", "-5.00", "-5.00"]
-
-
-def test_funds_available_is_told_at_approval(bank: Bank) -> None:
-    assert payment(bank, paid(bank, PERIODIC, standing("10000.00")))["fundsAvailable"] is True
-    assert payment(bank, paid(bank, PERIODIC, standing("10000.01")))["fundsAvailable"] is False
 
 
 @pytest.mark.parametrize(
@@ -211,13 +191,6 @@ def test_what_waited_for_a_hand_is_made_up_for_when_time_brings_the_executions_a
     assert dates(bank) == [made_up, *weekend, "2026-03-17"]
 
 
-def test_a_hand_can_end_it(bank: Bank) -> None:
-    payment_id = paid(bank, PERIODIC, standing())
-    assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
-    advance(bank, days=90)
-    assert dates(bank) == []
-
-
 def test_it_can_be_cancelled_between_its_executions(bank: Bank) -> None:
     payment_id = paid(bank, PERIODIC, standing())
     advance(bank, days=20)
@@ -228,14 +201,3 @@ def test_it_can_be_cancelled_between_its_executions(bank: Bank) -> None:
     assert status(bank, payment_id) == "CANC"
     advance(bank, days=90)
     assert dates(bank) == ["2026-03-10"]
-
-
-def test_a_year_over_a_hundred_orders_books_every_execution_on_its_date(bank: Bank) -> None:
-    give(bank, "kari", "1000000.00")
-    for day in range(100):
-        paid(bank, PERIODIC, standing("10.00", startDate=f"2026-03-{day % 28 + 3:02}"))
-    advance(bank, days=365)
-    booked = [entry for entry in entries(bank, "kari") if entry["amount"] == "-10.00"]
-    assert len(booked) == 1200
-    assert {entry["bookingDate"][-2:] for entry in booked} == {f"{day % 28 + 3:02}" for day in range(28)}
-    assert run_to_end(ledger.reporting(bank))["balanced"]

@@ -7,12 +7,11 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.operations.payments import details_shown, state_shown
+from emulator.api.operations.payments import details_shown
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
 from emulator.bank.documents import PsuMessage
 from emulator.bank.payment import payment_views
-from emulator.bank.request import Script
 from tests.known_state import EVEN, KARI
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -24,7 +23,6 @@ from tests.unit.payments.world import (
     SEPA,
     STRAKS,
     advance,
-    approve,
     bulk,
     domestic,
     initiate,
@@ -73,13 +71,6 @@ def test_a_domestic_entry_has_every_member_that_applies(bank: Bank) -> None:
     assert _members(received) == {**both, "amount": "100.00", "bankTransactionCode": "PMNT-RCDT-DMCT"}
 
 
-def test_a_number_abroad_of_11_digits_is_no_norwegian_account(bank: Bank) -> None:
-    abroad = {**sepa(), "creditorAccount": {"bban": "12345678901", "currency": "USD"}, "creditorAgent": "EXAMUS33"}
-    paid(bank, CROSS_BORDER, abroad, who=EVEN)
-    (pending,) = (entry for entry in world.entries(bank, "even-eur", "pending") if "paymentId" in entry)
-    assert pending["creditorAccount"] == {"bban": "12345678901", "currency": "USD"}
-
-
 def test_a_creditor_elsewhere_is_shown_as_the_payment_names_it(bank: Bank) -> None:
     paid(bank, STRAKS, domestic(to="9992.10.00010", remittanceInformationUnstructured="Husleie"))
     abroad = sepa(creditorAgent="MUSTDE22XXX", to="DE19 9999 9999 0000 1234 56")
@@ -120,62 +111,7 @@ def test_text_whose_letters_become_several_stays_within_its_limit(bank: Bank) ->
     assert pending["remittanceInformationUnstructuredArray"] == ["." * 140]
 
 
-# details
-
-
-def test_details_echo_the_initiation_and_leave_the_funds_to_the_status(bank: Bank) -> None:
-    initiation = domestic("100.00", purposeCode="SALA")
-    payment_id = initiate(bank, STRAKS, initiation)
-    shown = {**initiation, "paymentId": payment_id, "debtorName": "Kari Kladd"}
-    assert details_shown(bank, payment(bank, payment_id)) == {**shown, "transactionStatus": "RCVD"}
-    approve(bank, payment_id)
-    assert state_shown(bank, payment(bank, payment_id))["fundsAvailable"] is True
-    assert details_shown(bank, payment(bank, payment_id)) == {**shown, "transactionStatus": "ACTC"}
-
-
-def test_details_of_bulk_and_periodic_payments_tell_more_once_they_are_authorised(bank: Bank) -> None:
-    several, standing = bulk("1.00", "2.00"), domestic(frequency="Monthly", startDate="2026-03-10")
-    for product, body, member, value in (
-        (BULK, several, "entryStatuses", ["ACTC", "ACTC"]),
-        (PERIODIC, standing, "executions", []),
-    ):
-        payment_id = initiate(bank, product, body)
-        assert member not in details_shown(bank, payment(bank, payment_id))
-        approve(bank, payment_id)
-        details = details_shown(bank, payment(bank, payment_id))
-        assert details[member] == value
-        assert details.items() >= body.items()
-
-
-def test_the_fee_is_told_if_and_only_if_there_is_one(bank: Bank) -> None:
-    inside_norway = payment(bank, initiate(bank, DOMESTIC, domestic()))
-    with_fee = payment(bank, initiate(bank, CROSS_BORDER, sepa(), who=EVEN))
-    expected = {"transactionFees": {"amount": "4.26", "currency": "EUR"}, "transactionFeeIndicator": True}
-    assert details_shown(bank, with_fee).items() >= expected.items()
-    no_fee = payment(bank, initiate(bank, CROSS_BORDER, sepa(), who=EVEN, script=Script(fee="0.00")))
-    for free in (inside_norway, no_fee):
-        assert details_shown(bank, free).keys().isdisjoint(expected)
-
-
 # the page where it is approved
-
-
-def test_the_summary_says_what_is_approved(bank: Bank) -> None:
-    payment_id = initiate(bank, STRAKS, domestic(remittanceInformationUnstructured="Husleie"))
-    assert payment_views.summary(bank, payment_id) == [
-        {
-            "service": "payments",
-            "product": "instant-norwegian-domestic-credit-transfers-straks",
-            "amount": "100.00",
-            "currency": "NOK",
-            "creditorName": "Takstein Utleie AS",
-            "creditorAccount": "99921000010",
-            "debtorAccount": "NO8599901000014",
-            "debtorAccountName": "Brukskonto",
-            "message": "Husleie",
-        }
-    ]
-    assert payment_views.summary(bank, "nothing") == []
 
 
 def test_the_summary_is_in_plain_words(bank: Bank) -> None:
@@ -228,17 +164,7 @@ def test_the_summary_is_in_plain_words(bank: Bank) -> None:
         (item,) = payment_views.summary(bank, initiate(bank, product, body, who=who))
         assert item.items() >= expected.items()
         assert ("date" in item) == ("date" in expected)
-
-
-def test_the_summary_of_a_bulk_lists_its_entries(bank: Bank) -> None:
-    items = payment_views.summary(bank, initiate(bank, BULK, bulk("1.00", "2.00", requestedExecutionDate="2026-03-09")))
-    assert [(item["service"], item["amount"], item["date"]) for item in items] == [
-        ("bulk-payments", "1.00", "2026-03-09"),
-        ("bulk-payments", "2.00", "2026-03-09"),
-    ]
-
-
-# the control interface
+    assert payment_views.summary(bank, "nothing") == []
 
 
 def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> None:
