@@ -170,6 +170,7 @@ class Served:
         client = await self.connect()
         for part in parts:
             await client.send(part)
+            await asyncio.sleep(0)  # the server reads it by itself
         answer = await client.answer()
         answer.rest = await client.until_closed()
         return answer

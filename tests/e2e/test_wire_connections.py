@@ -66,37 +66,6 @@ async def test_an_absolute_target_is_its_path_and_query() -> None:
 
 
 @both_loops
-async def test_a_request_in_pieces_is_the_same_request() -> None:
-    whole = chunked("2;x=y", "ab", "3", "cde", "0", "X-Trailer: 1", "", "")
-    async with serving() as served:
-        client = await served.connect()
-        for size in (1, 7, 64):
-            for at in range(0, len(whole), size):
-                await client.send(whole[at : at + size])
-            assert (await client.answer()).json()["body"] == "abcde", size
-
-
-@both_loops
-async def test_many_requests_follow_each_other_and_pipelined_ones_are_answered_in_order() -> None:
-    async with serving() as served:
-        client = await served.connect()
-        await client.send(b"".join(get(f"/{n}") for n in range(100)))
-        answers = [await client.answer() for _ in range(100)]
-        assert [answer.json()["target"] for answer in answers] == [f"/{n}" for n in range(100)]
-        await client.send(b"\r\n" + get("/after-an-empty-line"))
-        assert (await client.answer()).status == 200
-
-
-@both_loops
-async def test_requests_before_one_that_is_no_http_are_answered_before_it_is_refused() -> None:
-    async with serving() as served:
-        client = await served.connect()
-        await client.send(get("/1") + post(b"{}") + b"garbage\r\n\r\n" + get("/never"))
-        assert [(await client.answer()).status for _ in range(3)] == [200, 200, 400]
-        assert [request.target for request in served.application.requests] == ["/1", "/"]
-
-
-@both_loops
 async def test_an_answer_says_length_date_and_server_and_keeps_the_connection() -> None:
     async with serving() as served:
         served.application.answers["/"] = lambda request: text(b"hei")
@@ -106,16 +75,6 @@ async def test_an_answer_says_length_date_and_server_and_keeps_the_connection() 
         names = [name for name, _ in answer.headers]
         assert names == ["Content-Type", "Vary", "Content-Length", "Date", "Server"]
         assert (answer.header("Server"), answer.body) == ("bank-emulator", b"hei")
-
-
-@both_loops
-async def test_a_date_of_the_core_stays_the_only_one() -> None:
-    async with serving() as served:
-        served.application.answers["/"] = lambda request: text(b"", ("Date", "Mon, 02 Mar 2026 08:00:00 GMT"))
-        client = await served.connect()
-        await client.send(get("/"))
-        dates = [value for name, value in (await client.answer()).headers if name == "Date"]
-        assert dates == ["Mon, 02 Mar 2026 08:00:00 GMT"]
 
 
 @both_loops
@@ -187,39 +146,11 @@ async def test_what_is_sent_behind_the_last_request_does_not_cut_its_answer_off(
 
 
 @both_loops
-async def test_an_upgrade_is_not_taken_up() -> None:
-    async with serving() as served:
-        client = await served.connect()
-        await client.send(get("/1", "Connection: Upgrade", "Upgrade: websocket") + get("/2"))
-        assert [(await client.answer()).json()["target"] for _ in range(2)] == ["/1", "/2"]
-
-
-@both_loops
-async def test_head_is_answered_as_get_without_the_body() -> None:
-    async with serving() as served:
-        served.application.answers["/"] = lambda request: text(b"hei")
-        client = await served.connect()
-        await client.send(head("HEAD", "/") + get("/"))
-        first, second = await client.answer(bare=True), await client.answer()
-        assert (first.header("Content-Length"), second.body) == ("3", b"hei")
-
-
-@both_loops
 async def test_options_may_be_asked_of_the_server_as_a_whole() -> None:
     async with serving() as served:
         request = await one(served, head("OPTIONS", "*"))
         assert isinstance(request, Request)
         assert (request.method, request.target) == ("OPTIONS", "*")
-
-
-@both_loops
-async def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
-    async with serving() as served:
-        client = await served.connect()
-        await client.send(head("POST", "/", "Content-Length: 2", "Expect: 100-continue"))
-        assert await client.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        await client.send(b"{}")
-        assert (await client.answer()).json()["body"] == "{}"
 
 
 @both_loops
@@ -238,18 +169,6 @@ async def test_a_fault_of_the_core_is_500_in_json_and_closes(parts: list[bytes])
         answer = await served.exchange(*parts)
         assert (answer.status, answer.header("Connection")) == (500, "close")
         assert answer.json()["tppMessages"][0]["code"] == "SYSTEM_ERROR"
-
-
-@both_loops
-async def test_requests_that_wait_keep_their_turn() -> None:
-    async with serving() as served:
-        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.02))
-        client = await served.connect()
-        await client.send(get("/1") + get("/late") + get("/2") + chunked("2", "ab", ""))
-        await client.send(b"0\r\n\r\n" + get("/3"))
-        answers = [await client.answer() for _ in range(5)]
-        bodies = [answer.body if answer.body == b"late" else answer.json()["target"] for answer in answers]
-        assert bodies == ["/1", b"late", "/2", "/", "/3"]
 
 
 # Slow and silent clients
@@ -449,15 +368,6 @@ async def test_a_watcher_that_does_not_read_is_dropped() -> None:
             served.application.pushes[0](b"x" * 100_000)
             await asyncio.sleep(0)
         assert len(await watcher.until_closed()) < 50_000_000
-
-
-@both_loops
-async def test_the_core_is_woken_while_somebody_watches() -> None:
-    async with serving() as served:
-        served.application.due = 0.01
-        watcher = await events(served)
-        await asyncio.wait_for(served.application.woken.wait(), 10)
-        watcher.vanish()
 
 
 @both_loops
