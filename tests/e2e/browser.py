@@ -27,12 +27,12 @@ FLAGS = (
 )
 
 
-def _browser(folder: Path, *, tabs: bool) -> str:
+def _browser(folder: Path) -> str:
     """The headless shell, which is Chromium without windows, for two thirds of the processor time.
 
-    It opens no page unless it is told to, and the driver does not tell it. Its tabs know nothing of one another.
+    It opens no page unless it is told to, and the driver does not tell it.
     """
-    program = tool(*() if tabs else ("chromium-headless-shell",), "chromium", "chromium-browser", "google-chrome")
+    program = tool("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     if not program.endswith("-shell"):
         return program
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,10 +43,10 @@ def _browser(folder: Path, *, tabs: bool) -> str:
 
 
 @contextmanager
-def chromium(profile: Path, *, tabs: bool = False) -> Iterator[Chrome]:
-    """Chromium with an empty profile; `make test` installs it. `tabs`: with several of them, as a person has."""
+def chromium(profile: Path) -> Iterator[Chrome]:
+    """Chromium with an empty profile; `make test` installs it."""
     options = ChromeOptions()
-    options.binary_location = _browser(profile, tabs=tabs)
+    options.binary_location = _browser(profile)
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -176,24 +176,6 @@ def test_a_client_that_vanishes_leaves_a_whole_change_or_none(customer: Customer
     patiently(run)
 
 
-def test_the_retry_of_an_answer_that_nobody_read_is_the_stored_answer(customer: Customer) -> None:
-    request = customer.creation("lost")
-
-    async def run() -> None:
-        async with connected(customer.port, 1) as [client]:
-            await client.send(request)
-            assert await client.reader.read(1) == b"H"  # the payment exists, its answer on the way
-            client.vanish()
-        [payment] = customer.payments()
-        async with connected(customer.port, 1) as [client]:
-            await client.send(request)
-            answer = await client.answer()
-        assert (answer.status, answer.json()["paymentId"]) == (201, payment["paymentId"])
-        assert len(customer.payments()) == 1
-
-    patiently(run)
-
-
 class Writer:
     """Creates payments one after the other until the bank ends; remembers each acknowledgement."""
 
