@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +25,8 @@ from emulator.web.pages import my_pages, sca_pages
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.docs_pages import DocsPage
 from emulator.web.pages.rendering import CustomerPages, StaticFiles
-from tests.unit.pages.visitor import HOST, Visitor
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.visitor import HOST, Page, Visitor
 
 DEBTOR, CREDITOR = "99901000014", "99901100019"
 
@@ -101,6 +103,24 @@ def straks(**more: Any) -> dict[str, Any]:
         "remittanceInformationUnstructured": "Takk for sist <3",
         **more,
     }
+
+
+def control(browser: Visitor, path: str, body: Any, method: str = "POST") -> Page:
+    """Ask the control interface."""
+    return browser.send(method, f"/_emulator/{path}", json.dumps(body).encode(), Content_Type="application/json")
+
+
+def logged_in(emulator: Living, browser: Visitor) -> None:
+    """Kari at the demo TPP, without the pages."""
+    emulator.tpp.use_session(json.loads(control(browser, "sessions", {"tpp": "demo", "nationalId": KARI}).source))
+
+
+def paid(emulator: Living, browser: Visitor, **more: Any) -> str:
+    """A new instant payment of Kari's; its id."""
+    if emulator.tpp.psu_id is None:
+        logged_in(emulator, browser)
+    answer = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
+    return str(json.loads(answer.body)["paymentId"])
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from emulator.scenario import loader
 from emulator.store import Kind, StoreUnwritable
 from emulator.web.console.screen import NAVIGATION
 from tests.known_state import EVEN, KARI, STRAKS
-from tests.unit.pages.living import DEBTOR, Living, living, straks
+from tests.unit.pages.living import DEBTOR, Living, control, living, logged_in, paid, straks
 from tests.unit.pages.visitor import HOST, Page, Visitor
 
 PLACES = [place for _, pages in NAVIGATION for place, _ in pages]
@@ -49,25 +49,6 @@ PLACES = [place for _, pages in NAVIGATION for place, _ in pages]
 
 def read(emulator: Living, path: str, **options: Any) -> Any:
     return json.loads(emulator.call("GET", path, **options).body)
-
-
-def control(browser: Visitor, path: str, body: Any, method: str = "POST") -> Page:
-    """Ask the interface of tools."""
-    return browser.send(method, f"/_emulator/{path}", json.dumps(body).encode(), Content_Type="application/json")
-
-
-def logged_in(emulator: Living, browser: Visitor) -> None:
-    """Kari at the demo TPP, without the pages."""
-    answer = control(browser, "sessions", {"tpp": "demo", "nationalId": KARI})
-    emulator.tpp.use_session(json.loads(answer.source))
-
-
-def paid(emulator: Living, browser: Visitor, **more: Any) -> str:
-    """A new instant payment; its id."""
-    if emulator.tpp.psu_id is None:
-        logged_in(emulator, browser)
-    answer = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
-    return str(json.loads(answer.body)["paymentId"])
 
 
 def sure(browser: Visitor, page: Page) -> Page:

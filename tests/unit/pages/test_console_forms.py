@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 from urllib.parse import urlencode
 
 from emulator.web.console import routes
-from tests.known_state import KARI, STRAKS
-from tests.unit.pages.living import Living, straks
+from tests.unit.pages.living import Living, control, paid
 from tests.unit.pages.visitor import Visitor
-
-
-def control(browser: Visitor, method: str, path: str, body: Any) -> Any:
-    """Ask the control interface; the JSON answer."""
-    content = json.dumps(body).encode()
-    return json.loads(browser.send(method, f"/_emulator/{path}", content, Content_Type="application/json").source)
 
 
 def busy(emulator: Living, browser: Visitor) -> str:
     """A bank in which there is something for every form; the id of a payment that waits."""
-    emulator.tpp.use_session(control(browser, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
-    control(browser, "POST", "scenario", {"scenario": "own", "rules": [{"then": {"delay": "1s"}}]})
-    control(browser, "PUT", "snapshots/lost-answer", {})
-    control(browser, "PUT", "banks/lost-answer", {})
-    answer = emulator.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})
-    return str(json.loads(answer.body)["paymentId"])
+    control(browser, "scenario", {"scenario": "own", "rules": [{"then": {"delay": "1s"}}]})
+    control(browser, "snapshots/lost-answer", {}, "PUT")
+    control(browser, "banks/lost-answer", {}, "PUT")
+    return paid(emulator, browser)
 
 
 def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the_form(
