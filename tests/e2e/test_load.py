@@ -164,8 +164,7 @@ def test_a_client_that_vanishes_leaves_a_whole_change_or_none(customer: Customer
         async with connected(customer.port, number) as clients:
             retried = set()
             for client, request in zip(clients, requests, strict=True):
-                await client.send(request)
-                answer = await client.answer()
+                answer = await client.ask(request)
                 assert answer.status == 201
                 retried.add(answer.json()["paymentId"])
         assert len(retried) == number
@@ -190,8 +189,7 @@ class Writer:
         try:
             async with connected(self._port, 1) as [client]:
                 for request in self._requests:
-                    await client.send(request)
-                    answer = await client.answer()
+                    answer = await client.ask(request)
                     assert answer.status in (201, 503), answer.body
                     if answer.status == 201:
                         self.acknowledged.add(answer.json()["paymentId"])

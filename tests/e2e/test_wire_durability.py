@@ -89,8 +89,7 @@ async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_furt
             await asyncio.sleep(0)
         await client.send(b"GET / HTTP/1.1\r\n" + (b"X-A: " + b"a" * 15000 + b"\r\n") * 50)
         for _ in range(20):  # the server has read what was sent before these
-            await other.send(get("/"))
-            assert (await other.answer()).status == 200
+            assert (await other.ask(get("/"))).status == 200
         disk.open.set()
         assert [(await client.answer()).status for _ in range(2)] == [201, 431]
         assert await client.until_closed() == b""
@@ -106,8 +105,7 @@ async def test_process_durability_waits_for_no_disk(tmp_path: Path) -> None:
     async with serving(application) as served:
         before = disk.syncs
         client = await served.connect()
-        await client.send(get("/write"))
-        assert (await client.answer()).status == 201
+        assert (await client.ask(get("/write"))).status == 201
         assert disk.syncs == before
     assert application.store is not None
     application.store.close()
@@ -155,11 +153,9 @@ async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Lite
         await client.send(get("/count") * 9)
         assert {(await client.answer()).status for _ in range(9)} == {200}
         await asyncio.get_running_loop().run_in_executor(None, disk.began.wait, 10)
-        await client.send(get("/count"))
-        assert (await client.answer()).status == 200
+        assert (await client.ask(get("/count"))).status == 200
         disk.open.set()
-        await client.send(get("/count"))
-        assert (await client.answer()).body == str(min(n, 7)).encode()
+        assert (await client.ask(get("/count"))).body == str(min(n, 7)).encode()
     assert disk.let_go
     assert not application.store.log.compaction_due
     application.store.close()

@@ -167,8 +167,7 @@ async def test_as_many_and_as_large_headers_as_allowed_pass() -> None:
             get("/" + "a" * (MAX_TARGET_BYTES - 1), *(f"X-{n}: {'a' * 300}" for n in range(MAX_HEADERS - 1)))
         )
         assert (await client.answer()).status == 200
-        await client.send(get("/", "X-A: " + "a" * (MAX_FIELD_BYTES - 3)))
-        assert (await client.answer()).status == 200
+        assert (await client.ask(get("/", "X-A: " + "a" * (MAX_FIELD_BYTES - 3)))).status == 200
 
 
 @both_loops
@@ -254,8 +253,9 @@ async def test_the_bank_does_not_get_to_keep_headers_that_are_too_large() -> Non
 async def test_a_client_that_goes_with_its_413_leaves_nothing_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(limits=QUICK) as served:
         client = await served.connect()
-        await client.send(head("POST", "/", f"Content-Length: {2 * MAX_BODY_BYTES}") + b"x" * MAX_BODY_BYTES)
-        assert (await client.answer()).status == 413
+        assert (
+            await client.ask(head("POST", "/", f"Content-Length: {2 * MAX_BODY_BYTES}") + b"x" * MAX_BODY_BYTES)
+        ).status == 413
         client.vanish()
         while served.server.connections:
             await asyncio.sleep(0)
@@ -267,10 +267,8 @@ async def test_the_largest_body_passes_plain_and_chunked() -> None:
     body = b"x" * MAX_BODY_BYTES
     async with serving() as served:
         client = await served.connect()
-        await client.send(post(body))
-        assert (await client.answer()).status == 200
-        await client.send(chunked(f"{MAX_BODY_BYTES:x}", body.decode(), "0", "", ""))
-        assert (await client.answer()).status == 200
+        assert (await client.ask(post(body))).status == 200
+        assert (await client.ask(chunked(f"{MAX_BODY_BYTES:x}", body.decode(), "0", "", ""))).status == 200
         assert [request.body for request in served.application.requests] == [body, body]
 
 
@@ -279,8 +277,7 @@ async def test_the_largest_body_passes_plain_and_chunked() -> None:
 async def test_the_connection_ends_at_once_behind_a_refusal(sent: bytes) -> None:
     async with serving(limits=Limits(linger_seconds=600.0)) as served:
         client = await served.connect()
-        await client.send(sent)
-        assert (await client.answer()).status in (400, 413)
+        assert (await client.ask(sent)).status in (400, 413)
         assert await client.until_closed() == b""
         client.vanish()
 
