@@ -1,4 +1,4 @@
-"""A real Chromium for the pages, and the TPP's own address that the customer comes back to."""
+"""A real Chromium for the pages, and a site of the TPP that the customer comes back to."""
 
 from __future__ import annotations
 
@@ -58,26 +58,46 @@ def chromium(profile: Path) -> Iterator[Chrome]:
         browser.quit()
 
 
-class _Callback(BaseHTTPRequestHandler):
+class _Visit(BaseHTTPRequestHandler):
+    server: Site
+
     def do_GET(self) -> None:
-        body = b"<!doctype html><title>Back at the TPP</title><p>Thank you."
-        self.send_response(200)
+        self.server.seen.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
+        onward = self.path.startswith("/onward")
+        self.send_response(302 if onward else 200)
+        if onward:
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/end")
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", "0" if onward else str(len(self.server.page)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(b"" if onward else self.server.page)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
+class Site(ThreadingHTTPServer):
+    """Shows one page at every address, but for `/onward`, which leads to the site by its other name.
+
+    `seen`: paths and headers that came.
+    """
+
+    page: bytes
+    seen: list[dict[str, str]]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+BACK = "<!doctype html><link rel=icon href=data:,><title>TPP</title><h1>Back at the TPP</h1>"
+
+
 @contextmanager
-def callback() -> Iterator[str]:
-    """The TPP's redirect address, on a server of its own."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Callback)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/callback"
-    finally:
+def site(page: str = BACK) -> Iterator[Site]:
+    """The site of a TPP, or of a stranger."""
+    with Site(("127.0.0.1", 0), _Visit) as server:
+        server.page, server.seen = page.encode(), []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
         server.shutdown()
-        server.server_close()

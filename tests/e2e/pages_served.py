@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from emulator.web.server import WebServer, listen, port_of
-from tests.unit.pages.living import Living
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.living import Living, straks
 
 
 class ServedPages:
@@ -46,6 +47,15 @@ class ServedPages:
         request = Request(method, f"/_emulator/{path}", headers, content, base=self.url)
         answer = self.run(self.emulator.application.handle, request)
         return json.loads(answer.body) if answer.body else None
+
+    def log_in(self, person: str = KARI) -> None:
+        """A customer at the demo TPP, without the pages."""
+        self.emulator.tpp.use_session(self.control("POST", "sessions", {"tpp": "demo", "nationalId": person}))
+
+    def paid(self) -> str:
+        """A payment of Kari's that waits for her; its id."""
+        self.log_in()
+        return str(self.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
 
 
 @contextmanager

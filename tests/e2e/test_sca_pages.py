@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -14,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from emulator.testing import BankFactory
-from tests.e2e.browser import chromium
+from tests.e2e.browser import Site, chromium, site
 from tests.e2e.clicking import button, complaints, heading, press, wait
 from tests.e2e.pages_served import ServedPages
 from tests.known_state import KARI
@@ -22,36 +19,16 @@ from tests.known_state import KARI
 pytestmark = pytest.mark.browser
 
 
-class _Tpp(BaseHTTPRequestHandler):
-    """The TPP's own application: `/onward` sends the customer on to its other address, as many do."""
-
-    seen: ClassVar[list[dict[str, str]]] = []
-    elsewhere = ""
-
-    def do_GET(self) -> None:
-        type(self).seen.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
-        if self.path.startswith("/onward"):
-            self.send_response(302)
-            self.send_header("Location", f"{self.elsewhere}/end")
-            self.end_headers()
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.end_headers()
-        self.wfile.write(b"<!doctype html><link rel=icon href=data:,><title>TPP</title><h1>Back at the TPP</h1>")
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def tpp_site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Tpp)
-    _Tpp.elsewhere = f"http://localhost:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def tpp() -> Iterator[Site]:
+    """The TPP's own application."""
+    with site() as running:
+        yield running
+
+
+@pytest.fixture
+def tpp_site(tpp: Site) -> str:
+    return tpp.url
 
 
 @pytest.fixture
@@ -74,11 +51,9 @@ def type_number(browser: Chrome, number: str) -> None:
     field.send_keys(number)
 
 
-def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(
-    served: ServedPages, browser: Chrome, tpp_site: str
-) -> None:
-    _Tpp.seen.clear()
-    browser.get(sca_link(served, f"{tpp_site}/back?state=1", **{"PSU-Accept-Language": "nb"}))
+def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(served: ServedPages, browser: Chrome, tpp: Site) -> None:
+    tpp.seen.clear()
+    browser.get(sca_link(served, f"{tpp.url}/back?state=1", **{"PSU-Accept-Language": "nb"}))
     assert heading(browser) == "Logg inn"
     type_number(browser, KARI)
     press(browser, button(browser, "Fortsett"))
@@ -92,7 +67,7 @@ def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(
     redirect = served.emulator.tpp.remember(browser.current_url)
     assert redirect["context"] == "PRIVATE"
     assert redirect["state"] == "1"
-    assert "referer" not in _Tpp.seen[0]
+    assert "referer" not in tpp.seen[0]
     assert [account["bban"] for account in served.call("GET", "/v1/accounts")["accounts"]] == ["99901000014"]
     assert complaints(browser) == []
 
