@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from emulator.api.messages import Request
 from emulator.web.server import WebServer, listen, port_of
 from tests.known_state import KARI, STRAKS
 from tests.unit.pages.living import Living, straks
@@ -31,17 +33,11 @@ class ServedPages:
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         """The TPP sends a signed request; the JSON answer."""
-        import json
-
         answer = self.run(self.emulator.call, method, path, **options)
         return json.loads(answer.body) if answer.body else None
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the control interface; the JSON answer."""
-        import json
-
-        from emulator.api.messages import Request
-
         headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
         content = b"" if body is None else json.dumps(body).encode()
         request = Request(method, f"/_emulator/{path}", headers, content, base=self.url)

@@ -22,8 +22,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
+from emulator.cli import main
+from emulator.cli import state as state_commands
+from emulator.cli.failure import Damaged
+from emulator.cli.main import COMMANDS, group
+from emulator.client import sign
+from emulator.store import StoreDamaged
+from emulator.store.check import CheckReport
 from tests.e2e.process import Served, command, control, served
 from tests.known_state import KARI
 from tests.tools import tool
@@ -300,8 +308,6 @@ def test_a_port_in_use_is_wrong_use(bank: Served) -> None:
 
 
 def test_what_curl_printed_is_explained(bank: Served, tmp_path: Path) -> None:
-    from emulator.client import sign
-
     folder = bank.state / "tpps" / "demo"
     headers = sign(
         "GET",
@@ -345,10 +351,6 @@ def test_a_shell_gets_its_completion_script(bank: Served, shell: str) -> None:
 
 
 def test_the_commands_are_listed_in_the_order_in_which_they_are_needed() -> None:
-    from click.testing import CliRunner
-
-    from emulator.cli.main import COMMANDS, group
-
     listed = CliRunner().invoke(group, ["--help"]).output.partition("Commands:\n")[2]
     assert [line.split()[0] for line in listed.splitlines()[: len(COMMANDS)]] == list(COMMANDS)
     assert next(iter(COMMANDS)) == "serve"
@@ -358,17 +360,11 @@ def test_the_commands_are_listed_in_the_order_in_which_they_are_needed() -> None
 def test_a_misspelt_command_is_answered_with_a_guess(
     typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from emulator.cli import main
-
     assert main.run(typed) == 2
     assert f"Did you mean '{meant}'?" in capsys.readouterr().err
 
 
 def test_no_command_is_listed_with_its_summary_cut_off() -> None:
-    from click.testing import CliRunner
-
-    from emulator.cli.main import group
-
     nouns = [name for name, command in group.commands.items() if hasattr(command, "commands")]
     for noun in [None, *nouns]:
         help_text = CliRunner().invoke(group, [*([noun] if noun else []), "--help"], terminal_width=80).output
@@ -378,8 +374,6 @@ def test_no_command_is_listed_with_its_summary_cut_off() -> None:
 
 
 def test_what_nobody_reads_to_the_end_is_no_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    from emulator.cli import main
-
     class Unread(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError(errno.EPIPE, f"nobody reads {text}")
@@ -390,8 +384,6 @@ def test_what_nobody_reads_to_the_end_is_no_failed_check(monkeypatch: pytest.Mon
 
 
 def test_an_error_that_nobody_can_be_told_ends_with_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    from emulator.cli import main
-
     class Full(io.StringIO):
         def write(self, text: str) -> int:
             raise OSError(errno.ENOSPC, f"no room for {text}")
@@ -401,10 +393,6 @@ def test_an_error_that_nobody_can_be_told_ends_with_its_status(monkeypatch: pyte
 
 
 def test_every_command_has_help_with_an_example() -> None:
-    from click.testing import CliRunner
-
-    from emulator.cli.main import COMMANDS, group
-
     for name in COMMANDS:
         shown = CliRunner().invoke(group, [name, "--help"])
         assert shown.exit_code == 0
@@ -415,10 +403,6 @@ def test_every_command_has_help_with_an_example() -> None:
 
 def test_the_help_of_scenario_play_names_no_bank_where_none_is_asked() -> None:
     """Without --url a story plays on a bank in the process of the command, and not at the usual address."""
-    from click.testing import CliRunner
-
-    from emulator.cli.main import group
-
     shown = CliRunner().invoke(group, ["scenario", "play", "--help"]).output
     assert "--url" in shown
     assert "127.0.0.1" not in shown
@@ -541,15 +525,10 @@ def test_what_a_repair_has_saved_is_there_after_a_start(state: Path) -> None:
 
 
 def test_what_cannot_be_mended_is_3_with_what_helps(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emulator.cli.failure import Damaged
-    from emulator.cli.state import check
-    from emulator.store import StoreDamaged
-    from emulator.store.check import CheckReport
-
     finding = StoreDamaged(state / "documents.json", 7, "it is wrong")
     monkeypatch.setattr("emulator.store.check.repair", lambda bank, kinds: CheckReport(bank, findings=[finding]))
     with pytest.raises(Damaged, match=r"at byte 7: it is wrong \(it cannot be repaired: move .*default away\)"):
-        check.main(["--repair", "--state", str(state)], standalone_mode=False)
+        state_commands.check.main(["--repair", "--state", str(state)], standalone_mode=False)
 
 
 def test_a_bank_in_use_is_not_looked_at(bank: Served) -> None:
