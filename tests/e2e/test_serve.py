@@ -76,14 +76,6 @@ def state(ended: Path, tmp_path: Path) -> Path:
     return shutil.copytree(ended, tmp_path / "state")
 
 
-def test_it_is_ready_when_it_says_so(bank: Served) -> None:
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", bank.url)
-    assert status_of(f"{bank.url}/health") == 200
-    with urllib.request.urlopen(f"{bank.url}/ready", timeout=PATIENCE) as answer:
-        about = json.load(answer)
-    assert {"version", "fixtures"} <= set(about)
-
-
 def test_the_same_app_answers_over_tls_with_a_certificate_of_the_sandbox_ca(bank: Served) -> None:
     assert re.fullmatch(r"https://127\.0\.0\.1:\d+", bank.urls[1])
     trusting = ssl.create_default_context(cafile=str(bank.state / "ca.pem"))

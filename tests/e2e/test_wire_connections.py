@@ -32,31 +32,27 @@ async def one(served: Served, data: bytes) -> Request:
 
 
 @both_loops
-async def test_the_core_gets_target_headers_and_body_exactly_as_sent() -> None:
+async def test_the_core_gets_exactly_what_was_sent_but_of_an_absolute_target_its_path_and_query() -> None:
+    odd = post(b"{ }", "x-Odd-NAME:  v \t", "X-A: 1", "X-A: 2", target="/v1/a%2Fb?c=%C3%A5&c")
+    as_sent = [("Content-Length", "3"), ("x-Odd-NAME", "v"), ("X-A", "1"), ("X-A", "2")]
+    absolute = {"http://localhost/a?b": "/a?b", "http://LOCALHOST?b": "/?b", "http://localhost": "/"}
     async with serving() as served:
-        request = await one(
-            served, post(b"{ }", "x-Odd-NAME:  v \t", "X-A: 1", "X-A: 2", target="/v1/a%2Fb?c=%C3%A5&c")
-        )
-        assert (request.method, request.target, request.body) == ("POST", "/v1/a%2Fb?c=%C3%A5&c", b"{ }")
-        sent = (("Host", "localhost"), ("Content-Length", "3"), ("x-Odd-NAME", "v"), ("X-A", "1"), ("X-A", "2"))
-        assert tuple(request.headers) == sent
-
-
-@both_loops
-async def test_header_values_are_read_as_utf_8_and_else_as_latin_1() -> None:
-    async with serving() as served:
-        request = await one(served, get("/", "X-U: ÅÆ", "X-L: ?").replace(b"?", b"\xe5"))
-        assert tuple(request.headers)[1:] == (("X-U", "ÅÆ"), ("X-L", "å"))
-
-
-@both_loops
-async def test_an_absolute_target_is_its_path_and_query() -> None:
-    async with serving() as served:
-        for sent, taken in (("http://localhost/a?b", "/a?b"), ("http://LOCALHOST?b", "/?b"), ("http://localhost", "/")):
-            request = await one(served, get(sent))
-            assert request.target == taken
-        request = await one(served, b"GET http://tp/a?b HTTP/1.1\r\nHost: tp\r\n\r\n")
-        assert request.target == "/a?b"
+        for data, method, target, headers in (
+            (
+                odd,
+                "POST",
+                "/v1/a%2Fb?c=%C3%A5&c",
+                [("Content-Length", "3"), ("x-Odd-NAME", "v"), *[("X-A", n) for n in "12"]],
+            ),
+            # values are read as UTF-8, and else as Latin-1
+            (get("/", "X-U: ÅÆ", "X-L: ?").replace(b"?", b"\xe5"), "GET", "/", [("X-U", "ÅÆ"), ("X-L", "å")]),
+            *((get(sent), "GET", taken, []) for sent, taken in absolute.items()),
+            (b"GET http://tp/a?b HTTP/1.1\r\nHost: tp\r\n\r\n", "GET", "/a?b", []),
+            (head("OPTIONS", "*"), "OPTIONS", "*", []),
+        ):
+            request = await one(served, data)
+            assert (request.method, request.target, list(request.headers)[1:]) == (method, target, headers)
+            assert request.body == data.partition(b"\r\n\r\n")[2]
 
 
 @both_loops
@@ -130,13 +126,6 @@ async def test_what_is_sent_behind_the_last_request_does_not_cut_its_answer_off(
                     received += part
                     await loop.sock_sendall(client, b"\r\n")
         assert len(received.partition(b"\r\n\r\n")[2]) == 1_000_000
-
-
-@both_loops
-async def test_options_may_be_asked_of_the_server_as_a_whole() -> None:
-    async with serving() as served:
-        request = await one(served, head("OPTIONS", "*"))
-        assert (request.method, request.target) == ("OPTIONS", "*")
 
 
 @both_loops
