@@ -141,14 +141,6 @@ def test_a_mistyped_number_gets_a_second_try_and_no_third(bank: Bank, visitor: V
     assert query(redirects[1])["status"] == "401"
 
 
-def test_an_unknown_token_is_a_404_page_and_never_a_redirect(visitor: Visitor) -> None:
-    for token in ("", "x", "../console", "%00", "a" * 5000):
-        page = visitor.get(f"/sca/{token}")
-        assert (page.status, "location" in page.headers) == (404, False), token
-        assert page.headers["content-type"].startswith("text/html")
-        assert visitor.post(f"/sca/{token}", [("action", "approve")]).status == 404
-
-
 def test_a_used_token_is_a_410_page_for_reading_and_for_a_second_submit(bank: Bank, visitor: Visitor) -> None:
     token = open_access(bank)
     page = at_approval(visitor, token)
