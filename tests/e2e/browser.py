@@ -62,25 +62,19 @@ class _Visit(BaseHTTPRequestHandler):
     server: Site
 
     def do_GET(self) -> None:
-        self.server.seen.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
-        onward = self.path.startswith("/onward")
-        self.send_response(302 if onward else 200)
-        if onward:
-            self.send_header("Location", f"http://localhost:{self.server.server_port}/end")
+        self.server.seen.append({name.lower(): value for name, value in self.headers.items()})
+        self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", "0" if onward else str(len(self.server.page)))
+        self.send_header("Content-Length", str(len(self.server.page)))
         self.end_headers()
-        self.wfile.write(b"" if onward else self.server.page)
+        self.wfile.write(self.server.page)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
 class Site(ThreadingHTTPServer):
-    """Shows one page at every address, but for `/onward`, which leads to the site by its other name.
-
-    `seen`: paths and headers that came.
-    """
+    """Shows one page at every address; `seen`: the headers that came."""
 
     page: bytes
     seen: list[dict[str, str]]
