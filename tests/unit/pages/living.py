@@ -6,10 +6,11 @@ import functools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from emulator.api.description import openapi as tpp_openapi
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import registry_for
@@ -71,7 +72,8 @@ class Living:
 
     def visitor(self, **headers: str) -> Visitor:
         """A browser without a screen, in front of the whole application."""
-        return Visitor(_Everything(self.application), self.service, headers=headers.items())
+        everything = SimpleNamespace(handle=lambda _, request: self.application.handle(request))
+        return Visitor(everything, self.service, headers=headers.items())
 
     def call(self, method: str, path: str, **options: Any) -> Response:
         """The TPP sends a signed request."""
@@ -80,16 +82,6 @@ class Living:
         answer = self.application.handle(request)
         assert isinstance(answer, Response)
         return answer
-
-
-class _Everything:
-    """The application as the handler of one bank."""
-
-    def __init__(self, application: BankApplication) -> None:
-        self._application = application
-
-    def handle(self, _service: BankService, request: Request) -> Response | Stream:
-        return self._application.handle(request)
 
 
 def straks(**more: Any) -> dict[str, Any]:
