@@ -295,6 +295,12 @@ def test_two_starts_at_once_agree_on_one_ca(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "private"]
 
 
+def test_of_two_that_write_a_folder_at_once_the_first_has_written_it(tmp_path: Path) -> None:
+    assert write_folder(tmp_path / "f", {"x": b"1"})
+    assert not write_folder(tmp_path / "f", {"x": b"2"})
+    assert (tmp_path / "f" / "x").read_bytes() == b"1"
+
+
 def test_what_a_killed_process_left_half_written_is_gone_with_the_next_start(tmp_path: Path) -> None:
     issued = authority(tmp_path).issue("acme")
     token = "0123456789ab"

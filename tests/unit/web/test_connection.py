@@ -338,6 +338,18 @@ async def test_who_half_closes_within_a_request_is_not_waited_for(begun: bytes) 
     assert not client.connection.eof_received()
 
 
+async def test_who_connects_while_the_server_stops_is_dropped() -> None:
+    listener = listener_of(Application())
+    asking = Peer(listener)
+    asking.ask("/v1/late")
+    draining = asyncio.ensure_future(listener.drain())
+    await turn()
+    late = Peer(listener)
+    assert late.closed
+    await draining
+    assert (asking.statuses, late.statuses) == ([200], [])
+
+
 class Deaf(Peer):
     """Does not read the end of an answer, so that a close does not come about."""
 
