@@ -43,19 +43,15 @@ def test_a_complete_environment_elsewhere_is_used_too(checkout: Path, tmp_path: 
     assert planned(checkout, f"VENV={elsewhere}") == ["serve"]
 
 
-def test_a_checkout_without_an_environment_gets_one(checkout: Path) -> None:
-    shutil.rmtree(checkout / ".venv")
+def test_an_environment_that_is_missing_moved_or_broken_is_made_anew(checkout: Path) -> None:
+    scripts = checkout / ".venv" / "bin"
+    (scripts / "python").rename(scripts / "gone")
+    (scripts / "python").symlink_to(checkout / "nowhere")
     assert planned(checkout) == ["-m venv", "-m pip", "serve"]
-
-
-def test_a_moved_checkout_gets_a_new_environment(checkout: Path) -> None:
-    assert planned(checkout.rename(checkout.with_name("moved"))) == ["-m venv", "-m pip", "serve"]
-
-
-def test_an_environment_whose_python_is_gone_is_made_anew(checkout: Path) -> None:
-    python = checkout / ".venv" / "bin" / "python"
-    python.unlink()
-    python.symlink_to(checkout / "gone")
+    (scripts / "gone").replace(scripts / "python")
+    checkout = checkout.rename(checkout.with_name("moved"))
+    assert planned(checkout) == ["-m venv", "-m pip", "serve"]
+    shutil.rmtree(checkout / ".venv")
     assert planned(checkout) == ["-m venv", "-m pip", "serve"]
 
 

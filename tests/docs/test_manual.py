@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +24,7 @@ from emulator.scenario.effects import effects
 from emulator.scenario.steps import step_kinds
 from emulator.settings import FLAGS
 from emulator.web.pages.operation_reference import Reference
-from tests.docs.pictures import chart, layers, statuses_picture
+from tests.docs.pictures import layers, statuses_picture
 from tests.docs.sections import PICTURES, README, ROOT, SECTIONS, renewed, texts
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -169,33 +168,9 @@ def test_the_picture_of_the_packages_has_every_layer_and_what_stands_beside() ->
         assert f">{package}</text>" in drawn
 
 
-def test_a_new_layer_changes_the_picture_of_the_packages(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text(
-        '[[tool.importlinter.contracts]]\ntype = "layers"\nlayers = ["emulator.a | emulator.b", "emulator.c"]\n'
-    )
-    assert layers(tmp_path / "pyproject.toml") == [["a", "b"], ["c"]]
-
-
 def test_the_picture_of_the_statuses_has_them_all() -> None:
     for status in STATUSES:
         assert f">{status}</text>" in statuses_picture()
-
-
-def test_the_bars_of_the_chart_are_ratios_with_their_goals() -> None:
-    row = {"section": "s", "name": "a & b", "value": 0.5, "unit": "x", "at_least": 0.25, "at_most": None}
-    drawn = chart([row, {**row, "name": "seconds", "unit": "s"}])
-    assert "a &amp; b" in drawn
-    assert "seconds" not in drawn
-    assert drawn.count("<line") == 1
-
-
-def test_a_very_long_bar_of_the_chart_leaves_the_others_their_length() -> None:
-    row = {"section": "s", "name": "a", "value": 0.5, "unit": "x", "at_least": None, "at_most": None}
-    bar = re.compile(r'<rect x=.* width="([0-9.]+)"')
-    alone, beside = bar.findall(chart([row])), bar.findall(chart([row, {**row, "value": 300.0, "at_most": 10.0}]))
-    assert beside[0] == alone[0]
-    assert float(beside[1]) > float(beside[0])
-    assert "300.00 →" in chart([{**row, "value": 300.0}])
 
 
 @pytest.mark.parametrize(

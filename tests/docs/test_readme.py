@@ -134,12 +134,3 @@ def test_the_shown_request_is_accepted_when_its_lines_are_signed(bank: RunningBa
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=10)
     assert refused.value.code == 401, refused.value.read()  # signed well; the customer is not known
-
-
-def test_the_shown_payment_is_accepted(bank: RunningBank) -> None:
-    text = block("$ curl http://127.0.0.1:9090/v1/payments/")
-    body = re.search(r"-d '(.*?)'", text, re.DOTALL)
-    assert body is not None
-    path = re.search(r"9090(/v1/\S+)", text)
-    assert path is not None
-    assert bank.tpp().log_in().post(path[1], body=body[1]).status == 201

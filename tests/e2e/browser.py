@@ -1,4 +1,4 @@
-"""A real Chromium for the pages, and the TPP's own address that the customer comes back to."""
+"""A real Chromium for the pages, and a site of the TPP that the customer comes back to."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FLAGS = (
 )
 
 
-def _browser(folder: Path, *, tabs: bool) -> str:
+def _browser(folder: Path) -> str:
     """The headless shell, which is Chromium without windows, for two thirds of the processor time.
 
-    It opens no page unless it is told to, and the driver does not tell it. Its tabs know nothing of one another.
+    It opens no page unless it is told to, and the driver does not tell it.
     """
-    program = tool(*() if tabs else ("chromium-headless-shell",), "chromium", "chromium-browser", "google-chrome")
+    program = tool("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     if not program.endswith("-shell"):
         return program
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,10 +43,10 @@ def _browser(folder: Path, *, tabs: bool) -> str:
 
 
 @contextmanager
-def chromium(profile: Path, *, tabs: bool = False) -> Iterator[Chrome]:
-    """Chromium with an empty profile; `make test` installs it. `tabs`: with several of them, as a person has."""
+def chromium(profile: Path) -> Iterator[Chrome]:
+    """Chromium with an empty profile; `make test` installs it."""
     options = ChromeOptions()
-    options.binary_location = _browser(profile, tabs=tabs)
+    options.binary_location = _browser(profile)
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -58,26 +58,40 @@ def chromium(profile: Path, *, tabs: bool = False) -> Iterator[Chrome]:
         browser.quit()
 
 
-class _Callback(BaseHTTPRequestHandler):
+class _Visit(BaseHTTPRequestHandler):
+    server: Site
+
     def do_GET(self) -> None:
-        body = b"<!doctype html><title>Back at the TPP</title><p>Thank you."
+        self.server.seen.append({name.lower(): value for name, value in self.headers.items()})
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(self.server.page)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(self.server.page)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
+class Site(ThreadingHTTPServer):
+    """Shows one page at every address; `seen`: the headers that came."""
+
+    page: bytes
+    seen: list[dict[str, str]]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+BACK = "<!doctype html><link rel=icon href=data:,><title>TPP</title><h1>Back at the TPP</h1>"
+
+
 @contextmanager
-def callback() -> Iterator[str]:
-    """The TPP's redirect address, on a server of its own."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Callback)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/callback"
-    finally:
+def site(page: str = BACK) -> Iterator[Site]:
+    """The site of a TPP, or of a stranger."""
+    with Site(("127.0.0.1", 0), _Visit) as server:
+        server.page, server.seen = page.encode(), []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
         server.shutdown()
-        server.server_close()

@@ -35,6 +35,11 @@ def press(browser: Chrome, element: WebElement) -> None:
     wait(browser).until(staleness_of(page))
 
 
+def as_wide_as(browser: Chrome, width: int, height: int = 844) -> None:
+    screen = {**PHONE, "width": width, "height": height, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+
 def heading(browser: Chrome) -> str:
     """What the page is about."""
     return browser.find_element(By.TAG_NAME, "h1").text

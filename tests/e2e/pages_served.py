@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from emulator.api.messages import Request
 from emulator.web.server import WebServer, listen, port_of
-from tests.unit.pages.living import Living
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.living import Living, straks
 
 
 class ServedPages:
@@ -30,22 +33,25 @@ class ServedPages:
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         """The TPP sends a signed request; the JSON answer."""
-        import json
-
         answer = self.run(self.emulator.call, method, path, **options)
         return json.loads(answer.body) if answer.body else None
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the control interface; the JSON answer."""
-        import json
-
-        from emulator.api.messages import Request
-
         headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
         content = b"" if body is None else json.dumps(body).encode()
         request = Request(method, f"/_emulator/{path}", headers, content, base=self.url)
         answer = self.run(self.emulator.application.handle, request)
         return json.loads(answer.body) if answer.body else None
+
+    def log_in(self, person: str = KARI) -> None:
+        """A customer at the demo TPP, without the pages."""
+        self.emulator.tpp.use_session(self.control("POST", "sessions", {"tpp": "demo", "nationalId": person}))
+
+    def paid(self) -> str:
+        """A payment of Kari's that waits for her; its id."""
+        self.log_in()
+        return str(self.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
 
 
 @contextmanager

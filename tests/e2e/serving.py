@@ -10,7 +10,6 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -60,7 +59,7 @@ class MadeUpSite:
         self.left = asyncio.Event()
         self.due: float | None = None
         self.woken = asyncio.Event()
-        self.pem: tuple[Path, Path] | None = None
+        self.tls: ssl.SSLContext | None = None
         self.group = WriteGroup()
         self.outcomes = Outcomes()
         self.counts = ProcessCounts()
@@ -133,12 +132,9 @@ class MadeUpSite:
             self._turn.stop()
 
     def tls_context(self) -> ssl.SSLContext:
-        if self.pem is None:
+        if self.tls is None:
             raise AssertionError("this test has no certificate")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(*self.pem)
-        return context
+        return self.tls
 
     async def leave(self) -> None:
         self.left.set()
@@ -167,6 +163,7 @@ class Served:
         client = await self.connect()
         for part in parts:
             await client.send(part)
+            await asyncio.sleep(0)  # the server reads it by itself
         answer = await client.answer()
         answer.rest = await client.until_closed()
         return answer
@@ -226,6 +223,11 @@ class Client:
             await asyncio.wait_for(self.writer.drain(), PATIENCE)
         except ConnectionError:
             pass
+
+    async def ask(self, data: bytes, *, bare: bool = False) -> Answer:
+        """Send, and the next answer."""
+        await self.send(data)
+        return await self.answer(bare=bare)
 
     def end(self) -> None:
         """Say that nothing more comes, and go on reading."""

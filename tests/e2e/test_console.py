@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -14,8 +13,7 @@ from selenium.webdriver.support.ui import Select
 
 from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.web.console.screen import NAVIGATION
-from tests.e2e.browser import chromium
-from tests.e2e.clicking import PHONE, button, complaints, faults, heading, is_too_wide, press, put, wait
+from tests.e2e.clicking import PHONE, as_wide_as, button, complaints, faults, heading, is_too_wide, press, put, wait
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.known_state import KARI, STRAKS
 from tests.unit.pages.living import straks
@@ -41,20 +39,11 @@ def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
     window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def seeded(served: ServedPages) -> None:
-    served.emulator.tpp.use_session(served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
-
-
-def paid(served: ServedPages) -> str:
-    seeded(served)
-    return str(served.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
-
-
 def busy(served: ServedPages) -> list[str]:
     """A bank in which everything has happened once; the address of every page."""
-    payment = paid(served)
+    payment = served.paid()
     served.control("POST", f"sca/{payment}/approve", {})
-    other = paid(served)
+    other = served.paid()
     basket = served.call("POST", "/v1/signing-baskets", json={"paymentIds": [other]})["basketId"]
     served.call("GET", "/v1/accounts?withBalance=true", tamper="without-query")
     failed = served.control("GET", "requests")["requests"][0]["id"]
@@ -98,11 +87,6 @@ COVERED = """
 """
 
 
-def as_wide_as(browser: Chrome, width: int) -> None:
-    screen = {**PHONE, "width": width, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-
-
 def test_names_and_numbers_without_blanks_go_on_in_the_next_line(served: ServedPages, browser: Chrome) -> None:
     number, iban, digits = "98765432", "NO8599909990000", "1" * 35
     served.call("POST", "/v1/sandbox/customers", json={"customerNumber": number, "name": "W" * 70, "type": "private"})
@@ -117,7 +101,7 @@ def test_names_and_numbers_without_blanks_go_on_in_the_next_line(served: ServedP
     }
     path = f"/v1/sandbox/card-accounts/{card['resourceId']}/transactions"
     assert served.call("POST", path, json=spent)["id"]
-    served.emulator.tpp.use_session(served.control("POST", "sessions", {"tpp": "demo", "nationalId": number}))
+    served.log_in(number)
     abroad = {
         **straks(),
         "instructedAmount": {"amount": "250.00", "currency": "EUR"},
@@ -171,7 +155,7 @@ def drawn(browser: Chrome, selector: str, pseudo: str = "") -> str:
 def test_with_a_palette_of_the_readers_own_a_payments_life_and_the_steps_of_an_sca_are_seen(
     served: ServedPages, browser: Chrome
 ) -> None:
-    payment = paid(served)
+    payment = served.paid()
     token = served.control("GET", f"sca/{payment}")["id"]
     palette = [{"name": "forced-colors", "value": "active"}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": palette})
@@ -229,7 +213,7 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     served.call("GET", "/v1/accounts")
     shows("getAccounts")
     assert browser.execute_script("return window.untouched")
-    payment = paid(served)
+    payment = served.paid()
     watching(browser, f"{served.url}/console/payments/{payment}")
     served.control("POST", f"sca/{payment}/approve", {})
     shows("Advance one step")
@@ -281,7 +265,7 @@ def test_what_happened_before_the_bank_was_heard_shows_too(served: ServedPages, 
 def test_what_the_bank_does_not_hold_any_more_is_shown_as_it_was_and_called_so(
     served: ServedPages, browser: Chrome
 ) -> None:
-    payment = paid(served)
+    payment = served.paid()
     watching(browser, f"{served.url}/console/payments/{payment}")
     assert not browser.find_element(By.CSS_SELECTOR, "[data-gone]").is_displayed()
     served.control("POST", "reset", {})
@@ -335,29 +319,9 @@ def test_a_tab_that_nobody_sees_holds_no_connection_and_shows_what_happened_when
         browser.execute_script(SEEN, True)
         wait(browser).until(lambda _: shown.is_displayed())
     browser.execute_script(SEEN, False)
-    paid(served)
+    served.paid()
     browser.execute_script(SEEN, True)
     wait(browser).until(lambda window: STRAKS in window.find_element(By.TAG_NAME, "main").text)
-
-
-@pytest.mark.long
-def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, tmp_path: Path) -> None:
-    with chromium(tmp_path / "profile", tabs=True) as browser:
-        first = browser.current_window_handle
-        browser.set_page_load_timeout(30)
-        for _ in range(7):
-            browser.switch_to.new_window("tab")
-            browser.get(f"{served.url}/console")
-            wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
-        payment = paid(served)
-        for tab in browser.window_handles:
-            browser.switch_to.window(tab)
-            if tab != first:
-                wait(browser).until(lambda window: STRAKS in window.find_element(By.TAG_NAME, "main").text)
-                browser.close()
-        browser.switch_to.window(first)
-        browser.get(f"{served.url}/console/payments/{payment}")
-        assert "Instant transfer" in heading(browser)
 
 
 # window.read is how often the page was reloaded and drawn
@@ -415,41 +379,19 @@ def test_the_settings_follow_the_bank_but_for_what_somebody_types(served: Served
     assert (settings["straks_limit"], settings["known_issues"], settings["date_skew"]) == ("7.00", True, 60)
 
 
-@pytest.mark.long
-def test_a_certificate_is_issued_by_hand(served: ServedPages, browser: Chrome) -> None:
-    browser.get(f"{served.url}/console/tpps")
-    name = f"by-hand-{id(browser)}"
-    browser.find_element(By.ID, "name").send_keys(name)
-    Select(browser.find_element(By.ID, "flaw")).select_by_value("expired")
-    press(browser, button(browser, "Issue"))
-    assert heading(browser) == name
-    assert "BEGIN PRIVATE KEY" in browser.find_element(By.TAG_NAME, "main").text
-    assert [one.text for one in browser.find_elements(By.CSS_SELECTOR, "[data-copy]")] == ["Copy"] * 3
-
-
 def test_the_signing_strings_stand_side_by_side(served: ServedPages, browser: Chrome) -> None:
     served.call("GET", "/v1/accounts?withBalance=true", tamper="without-query")
     browser.get(f"{served.url}/console/requests")
     press(browser, browser.find_element(By.PARTIAL_LINK_TEXT, "/v1/accounts?withBalance=true"))
     assert browser.find_element(By.CSS_SELECTOR, ".sides mark").text == "?withBalance=true"
+    assert browser.find_elements(By.CSS_SELECTOR, "[data-copy]:not([hidden])") != []
     left, right = browser.find_elements(By.CSS_SELECTOR, ".sides .first td")
     assert left.rect["y"] == right.rect["y"]
     assert left.rect["x"] < right.rect["x"]
 
 
-@pytest.mark.long
-def test_the_clock_is_frozen_and_advanced_by_hand(served: ServedPages, browser: Chrome) -> None:
-    browser.get(f"{served.url}/console")
-    press(browser, button(browser, "Freeze"))
-    before = browser.find_element(By.CSS_SELECTOR, ".big-clock time").get_attribute("datetime")
-    press(browser, button(browser, "Advance the clock by 1h"))
-    after = browser.find_element(By.CSS_SELECTOR, ".big-clock time").get_attribute("datetime")
-    assert before != after
-    assert served.control("GET", "clock")["mode"] == "frozen"
-
-
 def test_the_console_works_without_script(served: ServedPages, browser: Chrome) -> None:
-    payment = paid(served)
+    payment = served.paid()
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(f"{served.url}/console/payments/{payment}")

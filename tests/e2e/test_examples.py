@@ -1,4 +1,4 @@
-"""The signing examples of the manual, each run as a program against a live bank."""
+"""The examples of the manual, for signing and for Playwright, each run as a program against a live bank."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from emulator.client import Identity, TppClient
 from emulator.testing import RunningBank, TestTpp
-from tests.generators.tools import JAVA
+from tests.e2e.process import served
+from tests.generators.tools import JAVA, npm_tool
 from tests.known_state import KARI, SEPA
 from tests.tools import tool
 
@@ -184,3 +186,31 @@ def test_an_example_without_arguments_says_how_it_is_called(command: list[str]) 
     done = subprocess.run([name, *rest], env=environment, capture_output=True, text=True, timeout=180)
     assert done.returncode != 0
     assert done.stderr.startswith("Usage: CERTIFICATE=certificate.pem KEY=key.pem ")
+
+
+CONFIGURATION = """
+export default { use: { launchOptions: { executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] } } };
+"""
+
+
+@pytest.mark.long
+@pytest.mark.browser
+def test_a_customer_shares_accounts_in_playwright(tmp_path: Path) -> None:
+    """In the Chromium of this machine."""
+    playwright = npm_tool("playwright")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+    shutil.copy(EXAMPLES / "approve.spec.mjs", tmp_path)
+    (tmp_path / "playwright.config.mjs").write_text(CONFIGURATION)
+    (tmp_path / "node_modules").symlink_to(playwright.parents[1])
+    with served(tmp_path / "state") as bank:
+        TppClient(bank.url, Identity.from_folder(tmp_path / "state" / "tpps" / "demo")).get("/v1/accounts")
+        ended = subprocess.run(
+            [str(playwright), "test"],
+            cwd=tmp_path,
+            env={**os.environ, "BANK_URL": bank.url, "CHROMIUM": chromium},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert ended.returncode == 0, ended.stdout + ended.stderr

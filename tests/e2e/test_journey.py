@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import url_contains
 
 from emulator.client import Identity, TppClient
-from tests.e2e.browser import callback
+from tests.e2e.browser import site
 from tests.e2e.clicking import press, wait
 from tests.e2e.process import control, served
 from tests.known_state import KARI, STRAKS
@@ -55,9 +55,9 @@ def balance(url: str, bban: str) -> Decimal:
 @pytest.mark.browser
 def test_from_nothing_to_booked_money_and_through_a_restart(browser: Chrome, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with served(state) as bank, callback() as back:
+    with served(state) as bank, site() as shop:
         tpp = TppClient(bank.url, Identity.from_folder(state / "tpps" / "demo"))
-        tpp.redirect_uri = back
+        tpp.redirect_uri = back = f"{shop.url}/callback"
 
         first = tpp.get("/v1/accounts")
         assert first.status == 401

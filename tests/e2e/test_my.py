@@ -8,10 +8,9 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.e2e.clicking import awkward, complaints, cut_off, findings, is_too_wide, nameless, press
+from tests.e2e.clicking import as_wide_as, awkward, complaints, cut_off, findings, is_too_wide, nameless, press
 from tests.e2e.pages_served import ServedPages
-from tests.known_state import KARI, STRAKS
-from tests.unit.pages.living import straks
+from tests.known_state import KARI
 
 pytestmark = pytest.mark.browser
 
@@ -29,12 +28,6 @@ def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
     window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def waiting(served: ServedPages) -> str:
-    """A consent, and a payment that waits for Kari; its id."""
-    served.emulator.tpp.use_session(served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
-    return str(served.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
-
-
 def log_in(browser: Chrome, served: ServedPages, language: str) -> None:
     browser.delete_all_cookies()
     browser.get(f"{served.url}/my?lang={language}")
@@ -47,13 +40,12 @@ def log_in(browser: Chrome, served: ServedPages, language: str) -> None:
 def test_every_step_can_be_read_and_used_by_everybody(
     served: ServedPages, browser: Chrome, styles: set[str], language: str
 ) -> None:
-    waiting(served)
+    served.paid()
     wrong: dict[str, object] = {}
 
     def look(page: str) -> None:
         for screen, (width, height) in SCREENS.items():
-            device = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+            as_wide_as(browser, width, height)
             seen = [awkward(browser), cut_off(browser, but=".people")]
             seen.append(nameless(browser) if screen == "phone" else [])
             seen.append(findings(browser, styles=styles) if screen == "desktop" else [])

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
+from tests.e2e.browser import site
 from tests.e2e.clicking import press, wait
 from tests.e2e.process import Served, control, served
 from tests.e2e.test_cli_tools import plain, proxy
@@ -51,31 +49,12 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@contextmanager
-def hostile_page(proxy_address: str) -> Iterator[int]:
-    """A stranger's site on this machine that attacks the proxy; its port."""
+def hostile_page(proxy_address: str) -> str:
+    """What a stranger's site on this machine shows that attacks the proxy."""
     text = HOSTILE
     for name, value in {"PROXY": proxy_address, "PSU": PSU, "PAYMENTS": PAYMENTS, "PAYMENT": PAYMENT}.items():
         text = text.replace(f'"{name}"', f'"{value}"').replace(f"({name})", f"({value})").replace(name, value)
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
+    return text
 
 
 def asked(bank: Served) -> list[str]:
@@ -84,9 +63,9 @@ def asked(bank: Served) -> list[str]:
 
 def test_no_web_page_makes_the_proxy_sign(bank: Served, browser: Chrome) -> None:
     before = asked(bank)
-    with proxy(bank, "--to", bank.url, "--login", KARI) as address, hostile_page(address) as port:
+    with proxy(bank, "--to", bank.url, "--login", KARI) as address, site(hostile_page(address)) as stranger:
         for host in ("127.0.0.1", "localhost"):  # of the same site, and of another
-            browser.get(f"http://{host}:{port}/")
+            browser.get(f"http://{host}:{stranger.server_port}/")
             wait(browser).until(lambda page: page.title == "tried")
             assert asked(bank) == before, host
         status, listed = plain(f"{address}/v1/accounts")

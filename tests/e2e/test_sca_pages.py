@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -14,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from emulator.testing import BankFactory
-from tests.e2e.browser import chromium
+from tests.e2e.browser import Site, chromium, site
 from tests.e2e.clicking import button, complaints, heading, press, wait
 from tests.e2e.pages_served import ServedPages
 from tests.known_state import KARI
@@ -22,36 +19,11 @@ from tests.known_state import KARI
 pytestmark = pytest.mark.browser
 
 
-class _Tpp(BaseHTTPRequestHandler):
-    """The TPP's own application: `/onward` sends the customer on to its other address, as many do."""
-
-    seen: ClassVar[list[dict[str, str]]] = []
-    elsewhere = ""
-
-    def do_GET(self) -> None:
-        type(self).seen.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
-        if self.path.startswith("/onward"):
-            self.send_response(302)
-            self.send_header("Location", f"{self.elsewhere}/end")
-            self.end_headers()
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.end_headers()
-        self.wfile.write(b"<!doctype html><link rel=icon href=data:,><title>TPP</title><h1>Back at the TPP</h1>")
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def tpp_site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Tpp)
-    _Tpp.elsewhere = f"http://localhost:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def tpp_site() -> Iterator[Site]:
+    """The TPP's own application."""
+    with site() as running:
+        yield running
 
 
 @pytest.fixture
@@ -75,10 +47,10 @@ def type_number(browser: Chrome, number: str) -> None:
 
 
 def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(
-    served: ServedPages, browser: Chrome, tpp_site: str
+    served: ServedPages, browser: Chrome, tpp_site: Site
 ) -> None:
-    _Tpp.seen.clear()
-    browser.get(sca_link(served, f"{tpp_site}/back?state=1", **{"PSU-Accept-Language": "nb"}))
+    tpp_site.seen.clear()
+    browser.get(sca_link(served, f"{tpp_site.url}/back?state=1", **{"PSU-Accept-Language": "nb"}))
     assert heading(browser) == "Logg inn"
     type_number(browser, KARI)
     press(browser, button(browser, "Fortsett"))
@@ -92,16 +64,8 @@ def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(
     redirect = served.emulator.tpp.remember(browser.current_url)
     assert redirect["context"] == "PRIVATE"
     assert redirect["state"] == "1"
-    assert "referer" not in _Tpp.seen[0]
+    assert "referer" not in tpp_site.seen[0]
     assert [account["bban"] for account in served.call("GET", "/v1/accounts")["accounts"]] == ["99901000014"]
-    assert complaints(browser) == []
-
-
-def test_the_tpp_may_send_the_customer_on_to_another_site(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    browser.get(sca_link(served, f"{tpp_site}/onward", **{"PSU-Accept-Language": "en"}))
-    press(browser, button(browser, "Cancel"))
-    wait(browser).until(lambda window: window.current_url.startswith("http://localhost:"))
-    assert heading(browser) == "Back at the TPP"
     assert complaints(browser) == []
 
 
@@ -118,8 +82,8 @@ def test_an_app_address_is_followed_without_complaint(served: ServedPages, tmp_p
         assert complaints(browser) == []
 
 
-def test_everything_is_done_with_the_keyboard_alone(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"}))
+def test_everything_is_done_with_the_keyboard_alone(served: ServedPages, browser: Chrome, tpp_site: Site) -> None:
+    browser.get(sca_link(served, f"{tpp_site.url}/back", **{"PSU-Accept-Language": "en"}))
     # The field has the focus, which Chromium gives it a moment after the page; Enter sends the form.
     wait(browser).until(lambda window: window.execute_script("return document.activeElement.id") == "nationalId")
     ActionChains(browser).send_keys(KARI, Keys.ENTER).perform()
@@ -144,12 +108,12 @@ def _tab_to(browser: Chrome, selector: str) -> None:
 
 
 def test_a_site_that_the_flag_names_may_show_the_pages_in_a_frame(
-    bank_factory: BankFactory, browser: Chrome, tpp_site: str
+    bank_factory: BankFactory, browser: Chrome, tpp_site: Site
 ) -> None:
-    tpp = bank_factory(frame_ancestors=tpp_site).tpp()
-    tpp.redirect_uri = f"{tpp_site}/back"
+    tpp = bank_factory(frame_ancestors=tpp_site.url).tpp()
+    tpp.redirect_uri = f"{tpp_site.url}/back"
     link = tpp.get("/v1/accounts", headers={"PSU-Accept-Language": "en"}).sca_redirect
-    browser.get(f"{tpp_site}/back")
+    browser.get(f"{tpp_site.url}/back")
     browser.execute_script(
         "const inner = document.createElement('iframe'); inner.src = arguments[0]; document.body.append(inner)", link
     )
@@ -164,20 +128,3 @@ def test_a_site_that_the_flag_names_may_show_the_pages_in_a_frame(
     finally:
         browser.switch_to.default_content()
     assert [message for message in complaints(browser) if "autofocusing" not in message] == []
-
-
-def test_the_pages_may_not_be_framed(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
-    link = sca_link(served, f"{tpp_site}/back")
-    browser.get(f"{tpp_site}/back")
-    browser.execute_script(
-        "const inner = document.createElement('iframe'); inner.src = arguments[0];"
-        "inner.addEventListener('load', () => { window.loaded = true }); document.body.append(inner)",
-        link,
-    )
-    wait(browser).until(lambda window: window.execute_script("return window.loaded"))
-    browser.switch_to.frame(0)
-    try:
-        assert browser.find_elements(By.ID, "nationalId") == []
-    finally:
-        browser.switch_to.default_content()
-    assert any("frame-ancestors" in message or "X-Frame-Options" in message for message in complaints(browser))

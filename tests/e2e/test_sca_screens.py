@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from emulator.bank.customers import sessions
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
-from tests.e2e.clicking import cut_off, findings, is_too_wide, press
+from tests.e2e.clicking import as_wide_as, cut_off, findings, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.known_state import EVEN, KARI, STRAKS
 from tests.unit.pages.living import straks
@@ -77,11 +77,6 @@ def at_approval(browser: Chrome, opened: Any) -> None:
     browser.find_element(By.ID, "nationalId").send_keys(KARI)
     while not browser.find_elements(By.CSS_SELECTOR, "button[value=approve]"):
         press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
-
-
-def as_wide_as(browser: Chrome, width: int) -> None:
-    screen = {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
 @pytest.mark.parametrize("what", ["payment", pytest.param("in the app", marks=pytest.mark.long), "basket", "accounts"])

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -36,18 +35,6 @@ def kari_at(bank: Served, url: str) -> TppClient:
     client = TppClient(url, Identity.from_folder(bank.state / "tpps" / "demo"))
     client.use_session(control(url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI}))
     return client
-
-
-def test_a_connection_closed_after_commit_leaves_the_payment(bank: Served) -> None:
-    url = control(bank.url, "PUT", "banks/lossy")["baseUrl"]
-    kari = kari_at(bank, url)
-    lossy = [{"then": {"disconnect": when}, "times": {"first": 1}} for when in ("before", "after")]
-    control(url, "POST", "rules", lossy)
-    for payments in (0, 1):
-        with pytest.raises((HTTPException, ConnectionError)):
-            kari.post(DOMESTIC, json=PAYMENT)
-        assert len(control(url, "GET", "payments")["payments"]) == payments
-    assert kari.post(DOMESTIC, json=PAYMENT).status == 201
 
 
 def test_many_banks_in_use_at_once_do_not_mix(bank: Served) -> None:
@@ -77,15 +64,6 @@ def test_many_banks_in_use_at_once_do_not_mix(bank: Served) -> None:
         assert balanced
     assert len(control(bank.url, "GET", "banks?limit=1000")["banks"]) >= 5
     assert control(bank.url, "GET", "payments") == {"payments": []}
-
-
-def test_a_bank_made_again_with_its_seed_gives_other_ids(bank: Served) -> None:
-    def ids() -> list[str]:
-        url = control(bank.url, "PUT", "banks/seeded", {"seed": 42})["baseUrl"]
-        kari = kari_at(bank, url)
-        return [kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"] for _ in range(3)]
-
-    assert not set(ids()) & set(ids()), "a TPP with a unique key on paymentId goes on"
 
 
 def test_an_answer_without_an_end_is_seen_to_begin(bank: Served) -> None:

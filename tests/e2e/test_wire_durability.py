@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from emulator.api.messages import Request, Response
-from emulator.store import Document, Kind, open_store
+from emulator.store import Document, Documents, Kind, open_store
 from emulator.store.disk import Disk
-from tests.e2e.serving import MadeUpSite, both_loops, get, serving
+from tests.e2e.serving import MadeUpSite, Served, both_loops, get, serving
 
 NOTE = Kind[Document]("note")
 KINDS = (NOTE,)
@@ -39,9 +41,10 @@ class WatchedDisk(Disk):
         super().sync(file)
 
 
-def writing_application(
+@asynccontextmanager
+async def writing(
     folder: Path, disk: WatchedDisk, durability: Literal["process", "power"] = "power"
-) -> MadeUpSite:
+) -> AsyncIterator[tuple[MadeUpSite, Documents, Served]]:
     application = MadeUpSite()
     store = application.store = open_store(folder, KINDS, durability, disk=disk)
 
@@ -53,14 +56,15 @@ def writing_application(
         return Response(200, [], str(store.count(NOTE)).encode())
 
     application.answers.update({"/write": write, "/count": count})
-    return application
+    async with serving(application) as served:
+        yield application, store, served
+    store.close()
 
 
 @both_loops
 async def test_one_fsync_serves_all_that_wait_for_it(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_application(tmp_path, disk)
-    async with serving(application) as served:
+    async with writing(tmp_path, disk) as (application, _, served):
         clients = [await served.connect() for _ in range(20)]
         disk.open.clear()
         before = disk.syncs
@@ -73,15 +77,12 @@ async def test_one_fsync_serves_all_that_wait_for_it(tmp_path: Path) -> None:
         answers = [await client.answer() for client in clients]
         assert {answer.status for answer in answers} == {201}
         assert 1 <= disk.syncs - before <= 3
-    assert application.store is not None
-    application.store.close()
 
 
 @both_loops
 async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_further(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_application(tmp_path, disk)
-    async with serving(application) as served:
+    async with writing(tmp_path, disk) as (application, _, served):
         client, other = await served.connect(), await served.connect()
         disk.open.clear()
         await client.send(get("/write"))
@@ -89,35 +90,27 @@ async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_furt
             await asyncio.sleep(0)
         await client.send(b"GET / HTTP/1.1\r\n" + (b"X-A: " + b"a" * 15000 + b"\r\n") * 50)
         for _ in range(20):  # the server has read what was sent before these
-            await other.send(get("/"))
-            assert (await other.answer()).status == 200
+            assert (await other.ask(get("/"))).status == 200
         disk.open.set()
         assert [(await client.answer()).status for _ in range(2)] == [201, 431]
         assert await client.until_closed() == b""
     assert disk.let_go
-    assert application.store is not None
-    application.store.close()
 
 
 @both_loops
 async def test_process_durability_waits_for_no_disk(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_application(tmp_path, disk, "process")
-    async with serving(application) as served:
+    async with writing(tmp_path, disk, "process") as (_, _, served):
         before = disk.syncs
         client = await served.connect()
-        await client.send(get("/write"))
-        assert (await client.answer()).status == 201
+        assert (await client.ask(get("/write"))).status == 201
         assert disk.syncs == before
-    assert application.store is not None
-    application.store.close()
 
 
 @both_loops
 async def test_after_a_failed_fsync_nothing_is_acknowledged_and_reads_go_on(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_application(tmp_path, disk)
-    async with serving(application) as served:
+    async with writing(tmp_path, disk) as (application, _, served):
         clients = [await served.connect() for _ in range(5)]
         disk.failing = True
         disk.open.clear()
@@ -132,34 +125,27 @@ async def test_after_a_failed_fsync_nothing_is_acknowledged_and_reads_go_on(tmp_
             assert answer.json()["tppMessages"][0]["code"] == "SYSTEM_ERROR"
         await clients[0].send(get("/count"))
         assert (await clients[0].answer()).body == b"0"
-    assert application.store is not None
-    application.store.close()
 
 
 @both_loops
 @pytest.mark.parametrize("durability", ["process", "power"])
 async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Literal["process", "power"]) -> None:
     disk = WatchedDisk()
-    application = writing_application(tmp_path, disk, durability)
-    assert application.store is not None
-    async with serving(application) as served:
+    async with writing(tmp_path, disk, durability) as (application, store, served):
         client = await served.connect()
         n = 0
-        while not application.store.log.compaction_due:
+        while not store.log.compaction_due:
             n += 1
-            application.store.put(NOTE, {"id": str(n % 7), "text": f"{n:1000000}"})
-        application.store.log.sync()
+            store.put(NOTE, {"id": str(n % 7), "text": f"{n:1000000}"})
+        store.log.sync()
         disk.began.clear()
         disk.open.clear()
         application.turn().start()
         await client.send(get("/count") * 9)
         assert {(await client.answer()).status for _ in range(9)} == {200}
         await asyncio.get_running_loop().run_in_executor(None, disk.began.wait, 10)
-        await client.send(get("/count"))
-        assert (await client.answer()).status == 200
+        assert (await client.ask(get("/count"))).status == 200
         disk.open.set()
-        await client.send(get("/count"))
-        assert (await client.answer()).body == str(min(n, 7)).encode()
+        assert (await client.ask(get("/count"))).body == str(min(n, 7)).encode()
     assert disk.let_go
-    assert not application.store.log.compaction_due
-    application.store.close()
+    assert not store.log.compaction_due

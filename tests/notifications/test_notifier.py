@@ -71,16 +71,6 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_is_queued_is_sent_without_being_asked() -> None:
-    office = Office()
-    office.notifier.start()
-    office.queue("p", "q")
-    await turns()
-    assert sorted(office.posted) == ["https://p.example/", "https://q.example/"]
-    assert office.states() == {"delivered"}
-    office.notifier.stop()
-
-
 async def test_what_is_due_is_applied_in_pieces_before_a_claim_and_others_come_between() -> None:
     office = Office()
     applied: list[str] = []
@@ -245,7 +235,7 @@ async def test_what_a_dead_process_was_sending_is_sent_again_at_once() -> None:
     second.notifier.stop()
 
 
-async def test_nothing_is_sent_while_the_setting_is_off() -> None:
+async def test_nothing_is_sent_while_the_setting_is_off_and_what_waits_when_it_is_turned_on() -> None:
     office = Office()
     office.bank.change_settings({"notifications": False})
     office.notifier.start()
@@ -255,6 +245,8 @@ async def test_nothing_is_sent_while_the_setting_is_off() -> None:
     office.bank.change_settings({"notifications": True})
     await turns()
     assert office.posted == ["https://p.example/"]
+    office.bank.change_settings({"notifications": False})
+    assert office.notifier.idle
     office.notifier.stop()
 
 
@@ -294,17 +286,4 @@ async def test_banks_without_notifications_cost_nothing() -> None:
     await turns()
     assert len(asyncio.all_tasks()) == tasks
     assert abs(calls(turned_on) - alone) < 10
-    office.notifier.stop()
-
-
-async def test_a_bank_begins_to_notify_when_its_setting_is_turned_on_and_ends_with_it() -> None:
-    office = Office()
-    office.bank.change_settings({"notifications": False})
-    office.notifier.start()
-    office.bank.change_settings({"notifications": True})
-    office.queue("p")
-    await turns()
-    assert office.posted == ["https://p.example/"]
-    office.bank.change_settings({"notifications": False})
-    assert office.notifier.idle
     office.notifier.stop()

@@ -60,17 +60,6 @@ def test_what_is_undone_is_not_queued(bank: Bank) -> None:
     assert events == []
 
 
-def test_one_of_a_lane_is_sent_at_a_time(bank: Bank) -> None:
-    subscribe(bank, "p")
-    for status in ("ACTC", "ACSP"):
-        notifications.status_changed(bank, "p", status)
-    (first,) = claim(bank)
-    assert claim(bank) == []
-    notifications.settle(bank, first, DELIVERED)
-    (second,) = claim(bank)
-    assert [status_of(bank, one) for one in (first, second)] == ["ACTC", "ACSP"]
-
-
 def test_what_a_killed_process_was_sending_is_sent_again_and_nothing_else_is(bank: Bank) -> None:
     for target in "pq":
         subscribe(bank, target)
@@ -97,17 +86,6 @@ def test_a_tpp_whose_receiver_is_slow_does_not_hold_up_others(bank: Bank) -> Non
     assert claim(bank, each=4, sending=[Parties("slow", "slow.example")] * 4) == []
 
 
-def test_a_slow_receiver_does_not_hold_up_others_of_its_tpp(bank: Bank) -> None:
-    for receiver in ("SLOW", "quick"):
-        for number in range(4):
-            uri = f"https://{receiver}.example/{number}"
-            notifications.subscribe(bank, f"{receiver}-{number}", "payment", tpp="a", uri=uri, content=("PROCESS",))
-            notifications.status_changed(bank, f"{receiver}-{number}", "ACTC")
-    sending = [Parties("a", "slow.example")] * 4
-    claimed = [bank.documents.get(NOTIFICATION, one) for one in claim(bank, each=4, sending=sending)]
-    assert [one["target"].partition("-")[0] for one in claimed if one is not None] == ["quick"] * 4
-
-
 def test_a_tpp_with_many_slow_receivers_does_not_hold_up_others(bank: Bank) -> None:
     for number in range(20):
         uri = f"https://slow-{number}.example/"
@@ -117,14 +95,6 @@ def test_a_tpp_with_many_slow_receivers_does_not_hold_up_others(bank: Bank) -> N
     notifications.status_changed(bank, "quick", "ACTC")
     claimed = notifications.claim(bank, most=16, each=4)
     assert sorted(one["tpp"] for one in claimed) == ["quick"] + ["slow"] * 8
-
-
-def test_nothing_is_due_while_the_setting_is_off(bank: Bank) -> None:
-    subscribe(bank, "p")
-    notifications.status_changed(bank, "p", "ACTC")
-    assert notifications.next_due(bank) is not None
-    bank.change_settings({"notifications": False})
-    assert notifications.next_due(bank) is None
 
 
 def test_old_ones_that_are_over_are_dropped_and_none_that_waits(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from emulator.ca import (
     TppExists,
     files,
 )
-from emulator.ca.files import claim_private, write_folder, write_private
+from emulator.ca.files import write_folder
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from tests.cases import cases
 
@@ -295,18 +295,10 @@ def test_two_starts_at_once_agree_on_one_ca(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "private"]
 
 
-def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    write_private(tmp_path / "a", b"one")
-    write_private(tmp_path / "a", b"two")
-    assert (tmp_path / "a").read_bytes() == b"two"
-    assert claim_private(tmp_path / "a", b"three") == b"two"
-    assert claim_private(tmp_path / "b", b"three") == b"three"
+def test_of_two_that_write_a_folder_at_once_the_first_has_written_it(tmp_path: Path) -> None:
     assert write_folder(tmp_path / "f", {"x": b"1"})
     assert not write_folder(tmp_path / "f", {"x": b"2"})
     assert (tmp_path / "f" / "x").read_bytes() == b"1"
-    assert write_folder(tmp_path / "f", {"y": b"3"}, replace=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "f"]
-    assert [path.name for path in (tmp_path / "f").iterdir()] == ["y"]
 
 
 def test_what_a_killed_process_left_half_written_is_gone_with_the_next_start(tmp_path: Path) -> None:

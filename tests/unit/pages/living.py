@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from emulator.api.description import openapi as tpp_openapi
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import registry_for
@@ -24,7 +26,8 @@ from emulator.web.pages import my_pages, sca_pages
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.docs_pages import DocsPage
 from emulator.web.pages.rendering import CustomerPages, StaticFiles
-from tests.unit.pages.visitor import HOST, Visitor
+from tests.known_state import KARI, STRAKS
+from tests.unit.pages.visitor import HOST, Page, Visitor
 
 DEBTOR, CREDITOR = "99901000014", "99901100019"
 
@@ -69,7 +72,8 @@ class Living:
 
     def visitor(self, **headers: str) -> Visitor:
         """A browser without a screen, in front of the whole application."""
-        return Visitor(_Everything(self.application), self.service, headers=headers.items())
+        everything = SimpleNamespace(handle=lambda _, request: self.application.handle(request))
+        return Visitor(everything, self.service, headers=headers.items())
 
     def call(self, method: str, path: str, **options: Any) -> Response:
         """The TPP sends a signed request."""
@@ -78,16 +82,6 @@ class Living:
         answer = self.application.handle(request)
         assert isinstance(answer, Response)
         return answer
-
-
-class _Everything:
-    """The application as the handler of one bank."""
-
-    def __init__(self, application: BankApplication) -> None:
-        self._application = application
-
-    def handle(self, _service: BankService, request: Request) -> Response | Stream:
-        return self._application.handle(request)
 
 
 def straks(**more: Any) -> dict[str, Any]:
@@ -101,6 +95,24 @@ def straks(**more: Any) -> dict[str, Any]:
         "remittanceInformationUnstructured": "Takk for sist <3",
         **more,
     }
+
+
+def control(browser: Visitor, path: str, body: Any, method: str = "POST") -> Page:
+    """Ask the control interface."""
+    return browser.send(method, f"/_emulator/{path}", json.dumps(body).encode(), Content_Type="application/json")
+
+
+def logged_in(emulator: Living, browser: Visitor) -> None:
+    """Kari at the demo TPP, without the pages."""
+    emulator.tpp.use_session(json.loads(control(browser, "sessions", {"tpp": "demo", "nationalId": KARI}).source))
+
+
+def paid(emulator: Living, browser: Visitor, **more: Any) -> str:
+    """A new instant payment of Kari's; its id."""
+    if emulator.tpp.psu_id is None:
+        logged_in(emulator, browser)
+    answer = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
+    return str(json.loads(answer.body)["paymentId"])
 
 
 @contextmanager

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from emulator.api.messages import Request, Response
 from emulator.bank.authentication import authorisations
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, PAYMENT, SCA
 from emulator.bank.payment import self_service
-from tests.known_state import EVEN, KARI, STRAKS
-from tests.unit.pages.living import Living, straks
+from tests.known_state import EVEN, KARI
+from tests.unit.pages.living import Living, control, logged_in, paid
 from tests.unit.pages.visitor import Page, Visitor
 
 TPP = "PSDNO-SBX-demo"
-JSON = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 
 
 def log_in(browser: Visitor, person: str = KARI, home: str = "/my") -> Page:
@@ -37,18 +33,12 @@ def at_home(emulator: Living, person: str = KARI) -> tuple[Visitor, Page]:
 
 def known(emulator: Living) -> None:
     """Kari has been at the bank for the TPP."""
-    body = json.dumps({"tpp": "demo", "nationalId": KARI}).encode()
-    answer = emulator.application.handle(Request("POST", "/_emulator/sessions", JSON, body))
-    assert isinstance(answer, Response)
-    emulator.tpp.psu_id = json.loads(answer.body)["psuId"]
+    logged_in(emulator, emulator.visitor())
 
 
-def pay(emulator: Living, **more: Any) -> str:
+def pay(emulator: Living) -> str:
     """A payment of Kari's that waits for her approval; its id."""
-    known(emulator)
-    answer = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
-    assert answer.status == 201
-    return str(json.loads(answer.body)["paymentId"])
+    return paid(emulator, emulator.visitor())
 
 
 def status(emulator: Living, payment_id: str) -> str:
@@ -132,8 +122,7 @@ def test_a_declined_payment_is_rejected_and_an_unknown_action_does_nothing(emula
 )
 def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome: str, text: str) -> None:
     browser = emulator.visitor()
-    rule = json.dumps({"then": {"sca": outcome}}).encode()
-    assert browser.send("POST", "/_emulator/rules", rule, Content_Type="application/json").status == 201
+    assert control(browser, "rules", {"then": {"sca": outcome}}).status == 201
     payment = pay(emulator)
     page = log_in(browser)
     refused = browser.submit(page, form=form_for(page, payment), action="approve")

@@ -96,14 +96,6 @@ def test_acting_for_a_firm_shares_the_firms_accounts_and_names_the_agreement(ban
     assert query(location)["context"] == "CORPORATE"
 
 
-def test_method_is_skipped_when_the_preferred_one_fits_and_context_when_there_is_one(
-    bank: Bank, visitor: Visitor
-) -> None:
-    token = open_access(bank, method="SANDBOXID")
-    page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=OLA))
-    assert 'name="step" value="approve"' in page.source
-
-
 def test_declining_at_the_last_or_first_step_sends_the_customer_back_with_the_failure(
     bank: Bank, visitor: Visitor
 ) -> None:
@@ -149,14 +141,6 @@ def test_a_mistyped_number_gets_a_second_try_and_no_third(bank: Bank, visitor: V
     assert query(redirects[1])["status"] == "401"
 
 
-def test_an_unknown_token_is_a_404_page_and_never_a_redirect(visitor: Visitor) -> None:
-    for token in ("", "x", "../console", "%00", "a" * 5000):
-        page = visitor.get(f"/sca/{token}")
-        assert (page.status, "location" in page.headers) == (404, False), token
-        assert page.headers["content-type"].startswith("text/html")
-        assert visitor.post(f"/sca/{token}", [("action", "approve")]).status == 404
-
-
 def test_a_used_token_is_a_410_page_for_reading_and_for_a_second_submit(bank: Bank, visitor: Visitor) -> None:
     token = open_access(bank)
     page = at_approval(visitor, token)
@@ -198,17 +182,6 @@ def test_who_only_looks_at_a_link_that_is_too_old_does_not_end_the_sca(bank: Ban
         assert looked.status == 303
         assert bank.documents.get(SCA, token) == before, (method, headers)
     assert visitor.get(f"/sca/{token}").headers["location"] == looked.headers["location"]
-
-
-def test_a_scripted_outcome_comes_with_the_approval(bank: Bank, visitor: Visitor) -> None:
-    for outcome, code, system in (
-        ("reject", "SCA_INVALID", None),
-        ("expire", "SCA_EXPIRED", None),
-        ("fail", "SYSTEM_ERROR", "core"),
-    ):
-        page = at_approval(visitor, open_access(bank, outcome=outcome))
-        redirect = query(visitor.submit(page, action="approve").headers["location"])
-        assert (redirect["code"], redirect.get("system")) == (code, system)
 
 
 def test_a_customer_who_is_scripted_to_leave_sees_so_and_the_tpp_hears_nothing(bank: Bank, visitor: Visitor) -> None:

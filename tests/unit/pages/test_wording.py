@@ -99,11 +99,6 @@ def test_kinds_of_payments_are_told_with_dates_as_the_language_writes_them() -> 
             "Fast betaling, annenhver uke fra 2. mars 2026",
             "Standing order, every two weeks from 2 March 2026",
         ),
-        (
-            {**STANDING, "endDate": "2026-12-31"},
-            "Fast betaling, annenhver uke fra 2. mars 2026 til 31. des. 2026",
-            "Standing order, every two weeks from 2 March 2026 to 31 Dec 2026",
-        ),
     ):
         assert sca_pages.payment_kind("nb", line) == norwegian
         assert sca_pages.payment_kind("en", line) == english

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -27,19 +26,6 @@ async def asked(data: bytes) -> tuple[list[int], str, list[tuple[str, str]]]:
     peer.leave()
     await turn()
     return statuses, text, headers
-
-
-@pytest.mark.parametrize(
-    ("target", "reason"),
-    [
-        ("http://[::1/v1/accounts", "its target cannot be read"),
-        ("a:b:c", "Unexpected char in url schema"),
-        ("/a b", "Bad status line: Expected HTTP/, RTSP/ or ICE/"),
-    ],
-)
-async def test_a_target_that_cannot_be_read_is_refused_with_a_reason(target: str, reason: str) -> None:
-    statuses, text, _ = await asked(get(target))
-    assert (statuses, text) == ([400], f"This is not an HTTP/1.1 request: {reason}.")
 
 
 async def test_a_host_that_is_none_is_400() -> None:

@@ -200,24 +200,6 @@ async def test_after_a_failure_reads_go_on_and_changes_wait_for_nobody_until_one
     assert world.stored() == 4
 
 
-async def test_requests_in_a_row_are_answered_in_their_order(world: World) -> None:
-    (client,) = world.clients(1)
-    client.ask("/v1/count", "/v1/write", "/v1/count", "/count")
-    await turn()
-    assert client.statuses == [200, 201, 200, 200]
-    assert client.last == "1"
-
-
-async def test_nothing_is_looked_at_behind_a_last_request(world: World) -> None:
-    other, client = world.clients(2)
-    other.ask("/v1/write")
-    client.ask("/v1/write", more="Connection: close\r\n")
-    client.ask("/v1/write")
-    await turn()
-    assert (other.statuses, client.statuses, client.no_more) == ([201], [201], True)
-    assert world.stored() == 2
-
-
 async def test_what_is_no_request_of_a_tpp_is_written_with_the_others(world: World) -> None:
     world.application.answers["/clock"] = world.write
     writer, tester = world.clients(2)
