@@ -28,6 +28,6 @@ Lists that are kept by hand, and fail when something is missing:
     sandbox operations         api/test_sandbox_bodies.py
     checks of the report       conformance/mutants.py
     members of answers         `emulator/api/description/answers.json` (`python -m tests.docs.answers`),
-                               api/test_berlin_group.py; of the details of a payment: unit/payments/test_views.py
+                               api/test_berlin_group.py; of the details of a payment: api/test_answer_shapes.py
     lengths of texts           api/test_openapi.py
 """
