@@ -57,7 +57,7 @@ def needs_extra(name: str, what: str, *, page: str = "") -> Iterator[None]:
     """The block that imports what an extra of the package brings; raises Failed if it is not installed."""
     try:
         yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:  # also one of its libraries that the system does not have
         if (error.name or "").startswith("emulator"):
             raise
         raise Failed(f"{what} requires an extra: pip install 'bank-emulator[{name}]'", page=page) from error

@@ -16,7 +16,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -114,7 +114,7 @@ def serve(settings: ServeSettings) -> None:
 def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
     """The settings with the address of the store; an embedded server runs for as long as this context.
 
-    Also where a signal ends the start: until the web server has handlers of its own, it ends the context.
+    Also where a signal ends the start: until the web server has handlers of its own, it ends both.
     """
     if settings.store != EMBEDDED:
         yield settings
@@ -124,11 +124,19 @@ def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
         from emulator.store.postgres.embedded import server
     for number in ending_signals():
         signal.signal(number, lambda *_: sys.exit(0))
-    try:
-        with server(settings.state / "postgresql") as url:
-            yield replace(settings, store=url)
-    except StoreUnusable as error:
-        raise Failed(f"--store: {error}") from error
+    with ExitStack() as running:
+        try:
+            url = running.enter_context(server(settings.state / "postgresql"))
+        except StoreUnusable as error:
+            raise Failed(f"--store: {error}") from error
+
+        def end(*_: object) -> None:
+            running.close()
+            os._exit(0)  # an exception is passed over in the callback of a weak reference, as imports have them
+
+        for number in ending_signals():
+            signal.signal(number, end)
+        yield replace(settings, store=url)
 
 
 @contextmanager

@@ -303,8 +303,8 @@ def _single_steps(
     for step in steps:
         if isinstance(step, Replaced):
             replaced = True
-            for name, before in step.before.items():
-                table = tables[name]
+            for name, table in tables.items():
+                before = step.before[name] if name in step.before else DocumentTable(table.kind)
                 if len(before.numbers) > 2 * len(table.numbers):
                     cleared[table] = None
                 else:

@@ -204,7 +204,7 @@ class Connection(BaseProtocol):
             else:
                 self._refuse(wire.wire_refusal(500, "The bank could not answer."))
         else:
-            if goes_on:
+            if goes_on and not self._listener.ending:  # a later request may be one to a bank that is handed over
                 self._go_on()
             else:
                 self._end()

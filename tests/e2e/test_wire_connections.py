@@ -485,15 +485,16 @@ async def test_whoever_reads_slowly_does_not_hold_up_the_hand_over_and_gets_all(
     async with serving(limits=Limits(drain_seconds=FAR)) as served:
         served.application.answers["/long"] = lambda request: text(b"x" * LONG)
         client = await served.connect()
-        await client.send(get("/long"))
+        await client.send(get("/long") + get("/after"))
         await until(lambda: served.application.requests)
         stopping = asyncio.ensure_future(served.server.stop())
         await asyncio.wait_for(served.application.left.wait(), PATIENCE)
         assert not stopping.done()
         answer = await client.answer()
         assert len(answer.body) == LONG
-        client.vanish()
+        assert await client.until_closed() == b""
         await asyncio.wait_for(stopping, PATIENCE)
+        assert [request.target for request in served.application.requests] == ["/long"], "its bank is another's"
 
 
 @both_loops

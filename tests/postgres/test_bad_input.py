@@ -19,6 +19,7 @@ from emulator.api.messages import Request
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from emulator.store.postgres.connection import unusable
+from tests.cases import cases
 from tests.postgres.cluster import Node, ask, control, eventually
 from tests.postgres.process import HEADERS, Process
 from tests.postgres.server import PASSWORD, ROLE, PostgreSQL, own_folder
@@ -272,15 +273,17 @@ def test_an_address_or_a_number_that_cannot_be_one_is_named(
 
 WITHOUT = """
 import sys
-sys.modules["psycopg"] = None  # as if it were not installed
+from types import ModuleType
+sys.modules["psycopg"] = ModuleType("psycopg")  # as if it, or its library in C, were not installed
 from emulator.api.messages import Request
 from emulator.cli.main import run
 sys.exit(run(sys.argv[1:]))
 """
 
 
-def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
-    status, help_text = serve(tmp_path, "--store", "postgresql://127.0.0.1/db", program=("-c", WITHOUT))
+@cases("store", ["postgresql://127.0.0.1/db", "postgresql"])
+def test_without_the_extra_one_line_names_it(tmp_path: Path, store: str) -> None:
+    status, help_text = serve(tmp_path, "--store", store, program=("-c", WITHOUT))
     assert (status, help_text) == (2, "pip install 'bank-emulator[postgresql]'")
 
 

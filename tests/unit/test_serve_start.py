@@ -85,6 +85,33 @@ def test_told_to_end_in_a_callback_of_an_import_it_leaves_too() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+TOLD_WITH_A_STORE = """
+import os, signal, sys, weakref
+from contextlib import contextmanager
+from types import ModuleType
+@contextmanager
+def server(directory):
+    yield "postgresql://127.0.0.1:1/none"
+    os.write(1, b"stopped")
+class Telling:
+    def find_spec(self, name, *rest):
+        if name == "emulator.assemble.joining":
+            passing = Telling()
+            kept = weakref.ref(passing, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+            del passing
+sys.meta_path.insert(0, Telling())
+embedded = sys.modules["emulator.store.postgres.embedded"] = ModuleType("embedded")
+embedded.server = server
+from emulator.cli.main import run
+sys.exit(run(["serve", "--port", "0", "--store", "postgresql", "--state", sys.argv[1]]))
+"""
+
+
+def test_told_to_end_there_it_also_stops_its_own_store(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", TOLD_WITH_A_STORE, tmp_path], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"stopped", b"")
+
+
 WARN = """
 import warnings
 from emulator.cli import logs

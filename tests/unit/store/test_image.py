@@ -26,6 +26,13 @@ def test_restoring_what_is_there_already_is_no_change(filled: Documents) -> None
     assert filled.sequence == number
 
 
+def test_a_restore_stores_what_a_later_version_has(directory: Path) -> None:
+    film = Kind[Document]("film")
+    store = open_store(directory, KINDS)
+    store.restore(Image.build((*KINDS, film), {BOOK: some_books(2), film: [{"id": "f"}]}))
+    assert open_store(copy_of(directory), KINDS).dump() == store.dump()
+
+
 def test_a_built_image_equals_a_filled_store() -> None:
     documents = some_books(40)
     store, other = memory_store(KINDS), memory_store(KINDS)
