@@ -45,9 +45,10 @@ class InitialState(FixtureSource, Restored):
     """All that a bank was made with: the only source of reset, initialize and a restart."""
 
 
-class BankDocument(TypedDict):
+class BankDocument(FixtureSource):
+    """The fixture that the last reset or scenario loaded; earlier versions wrote its text too."""
+
     id: Literal["bank"]
-    fixtures: str  # the fixture that the last reset or scenario loaded
     madeWith: NotRequired[InitialState]  # what the bank was made with; earlier versions wrote it only if it was more
     seed: NotRequired[int]  # the seed that the bank was created with
     stream: NotRequired[str]  # the name from which its ids are derived, if it is not the bank's
