@@ -405,8 +405,9 @@ def compiled(stated: Any, *, strict: bool = False) -> Condition:
     if isinstance(stated, Operators):
         listed = stated.in_ if isinstance(stated.in_, list) else [stated.in_]
         return Restricted(
-            gt=number(stated.gt),
-            lt=number(stated.lt),
+            # A text with `${name}` that no story has filled is no number.
+            gt=None if stated.gt is None else number(stated.gt) or Decimal(0),
+            lt=None if stated.lt is None else number(stated.lt) or Decimal(0),
             among=None if stated.in_ is None else OneOf.of(listed, strict),
             pattern=None if stated.regex is None else expression(stated.regex),
             absent=stated.absent,

@@ -46,7 +46,7 @@ class InitialState(FixtureSource, Restored):
 
 
 class BankDocument(FixtureSource):
-    """The fixture that the last reset or scenario loaded; earlier versions wrote its `text` here."""
+    """The fixture that the last reset or scenario loaded; earlier versions wrote its text too."""
 
     id: Literal["bank"]
     madeWith: NotRequired[InitialState]  # what the bank was made with; earlier versions wrote it only if it was more

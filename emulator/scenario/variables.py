@@ -5,13 +5,13 @@ The functions about parameters read a scenario that is not validated yet.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, timedelta
 from typing import Any
 
 from emulator.bank.problems import Path, Problem, guess, unknown
+from emulator.bank.settings import json_or_text
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
 FILLED = ("start", "rules")  # the members of a scenario that may contain parameters
@@ -91,10 +91,7 @@ def typed(source: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
 
 
 def _scalar(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    value = json_or_text(text)
     return text if isinstance(value, dict | list) else value
 
 

@@ -35,6 +35,13 @@ def loaded_fixture(desk: ControlDesk) -> str:
     return origin["fixtures"]
 
 
+def test_a_bank_whose_origin_an_earlier_version_wrote_is_reset_to_the_text_in_it(desk: ControlDesk) -> None:
+    empty = fixtures.load("empty").text
+    BANK.write(desk.service.bank.documents, {"id": "bank", "fixtures": "gone.yaml", "text": empty})
+    desk.do("POST", "/reset")
+    assert desk.get("/people") == {"people": []}
+
+
 def pay(tpp: DeskClient) -> str:
     tpp.log_in(KARI)
     created = tpp.post(DOMESTIC, json=PAYMENT)

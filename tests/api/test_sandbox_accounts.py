@@ -251,11 +251,13 @@ def test_posted_transactions_are_history_and_leave_the_balance(
     assert stored is not None
     assert (stored["booked"], stored["opening"]) == ("1000.00", "1250.00")
     assert balanced(service)
+    advance(service, days=1)
     ok(tpp.delete(f"{account}/transactions"), 204)
     assert ok(tpp.get(f"{account}/transactions")) == []
     stored = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
     assert stored is not None
     assert (stored["booked"], stored["opening"]) == ("1000.00", "1000.00")
+    assert stored["lastChange"] == service.bank.clock.stamp()
     assert balanced(service)
 
 

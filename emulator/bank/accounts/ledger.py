@@ -145,6 +145,7 @@ def forget_oldest(bank: Bank, account_id: str, most: int) -> None:
     oldest = bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|booked", limit=most)
     moved = sum((Decimal(transaction["amount"]) for transaction in oldest), ZERO)
     account["opening"] = plain(Decimal(account["opening"]) + moved, account["currency"])
+    account["lastChange"] = bank.clock.stamp()
     with bank.documents.transaction():
         bank.documents.delete_several(TRANSACTION, (transaction["id"] for transaction in oldest))
         bank.documents.put(ACCOUNT, account)

@@ -522,9 +522,10 @@ def test_a_parameter_that_is_a_number_is_taken_as_the_page_has_it_and_as_it_was_
         page = press(browser, browser.get(f"/console/scenarios/{name}"), "/scenarios", name=name, **changes)
         assert "is applied" in page.text
         assert json.loads(browser.get("/_emulator/settings").source)["feed"][0]["percent"] == percent
-    page = browser.get(f"/console/scenarios/{name}")
-    page = press(browser, page, "/scenarios", name=name, **{"set-percent": "many"})
-    assert "Expected a whole number, found the text 'many'" in page.text
+    for text in ("many", "NaN"):
+        page = browser.get(f"/console/scenarios/{name}")
+        page = press(browser, page, "/scenarios", name=name, **{"set-percent": text})
+        assert f"Expected a whole number, found the text '{text}'" in page.text
 
 
 def test_what_can_only_be_played_has_no_button_to_apply_it(browser: Visitor) -> None:

@@ -51,6 +51,8 @@ def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
         ({"gt": 10, "lt": 20}, 20, False),
         ({"gt": 10}, "ten", False),
         ({"gt": 10}, ABSENT, False),
+        ({"gt": "${name}"}, ABSENT, False),  # no story has filled it
+        ({"lt": "${name}"}, "ten", False),
         ({"gt": 10}, 10**400, True),
         ({"gt": 10}, float("nan"), False),
         ({"lt": 10}, float("-inf"), False),
