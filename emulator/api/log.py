@@ -71,10 +71,22 @@ class Exchange:
 
     def ending(self, size: int) -> Exchange:
         """A copy with only the last `size` bytes of the answer's body."""
-        shortened, answer = copy(self), self.response
+        answer = self.response
         if answer is not None:
-            shortened.response = Response(answer.status, answer.headers, answer.body[-size:], answer.delivery)
-        return shortened
+            answer = Response(answer.status, answer.headers, answer.body[-size:], answer.delivery)
+        # `copy` takes ten times as long, for each page of transactions
+        return Exchange(
+            self.id,
+            self.at,
+            self.request,
+            self.call,
+            answer,
+            self.signature,
+            self.rules,
+            self.notes,
+            self.seconds,
+            created=self.created,
+        )
 
     @property
     def operation(self) -> str | None:

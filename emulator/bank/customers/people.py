@@ -190,9 +190,19 @@ def reaches(
     kind: HolderKind = ACCOUNT,
 ) -> bool:
     """Whether an account (or card account) is among those of `accounts_of` (or `cards_of`)."""
-    if kind is ACCOUNT:
-        return any(one["id"] == resource_id for one in accounts_of(bank, national_id, context, agreement))
-    return any(one["id"] == resource_id for one in cards_of(bank, national_id, context))
+    account = bank.documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else None
+    resource = account if kind is ACCOUNT else bank.documents.get(CARD, resource_id)
+    if resource is None:
+        return False
+    if context == PRIVATE:  # without looking at the others, at each read of one
+        owner = _private(customer(bank, national_id))
+        others = () if account is None else account.get("owners", ())
+        return owner is not None and owner["id"] in (resource["customerId"], *others)
+    return kind is ACCOUNT and any(
+        resource_id in _under_agreement(bank, candidate, "VIEW", national_id)
+        for candidate in agreements_of(bank, national_id)
+        if agreement in (None, candidate["id"])
+    )
 
 
 def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = ACCOUNT) -> bool:
