@@ -282,7 +282,7 @@ def deleting_transactions(bank: Bank, kind: HolderKind, identity: str) -> Iterat
     if kind is not ACCOUNT:
         _delete_entries(bank, entries, identity)
         return
-    ledger.forget_oldest(bank, identity, PIECE)  # there are no more
+    ledger.forget_oldest(bank, identity, PIECE)  # all that `shortening` has left
     reserved = Decimal(0)
     for transaction in bank.documents.find(TRANSACTION, accountId=identity):
         if "paymentId" not in transaction and "feeFor" not in transaction:
