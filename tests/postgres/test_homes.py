@@ -379,6 +379,20 @@ async def test_whoever_waits_for_a_connection_to_a_silent_server_fails_with_the_
     await server.close()
 
 
+async def test_an_error_of_a_statement_tells_those_who_wait_that_the_server_answers(one: Process) -> None:
+    server = Server(one.url, "bank_emulator", connections=2)
+    server.open()
+    outcomes = await asyncio.gather(
+        server.rows("SELECT pg_sleep(60)", within=1),
+        server.rows("SELECT no_such_function()"),
+        server.rows("SELECT pg_sleep(60)", within=1),  # in the place of the second
+        server.rows("SELECT 1"),  # in that of the first
+        return_exceptions=True,
+    )
+    assert [*map(type, outcomes[:3]), outcomes[3]] == [OutcomeUnknown, StoreUnreachable, OutcomeUnknown, [(1,)]]
+    await server.close()
+
+
 async def test_statements_wait_for_a_connection_in_the_loop_that_serves_as_in_that_of_the_start(one: Process) -> None:
     server = Server(one.url, "bank_emulator", connections=1)
 

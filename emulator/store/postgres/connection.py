@@ -226,6 +226,7 @@ class Server:
                 await connection.close()
                 reason = f"PostgreSQL has not answered within {within:g} seconds" if late else None
                 raise OutcomeUnknown(reason or str(unreachable(error, self.schema))) from error
+            self._answered += 1
             self._free.append(connection)
             raise unreachable(error, self.schema) from error
         except BaseException:
