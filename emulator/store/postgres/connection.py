@@ -28,6 +28,8 @@ from emulator.store.errors import StoreShared, StoreUncertain, StoreUnwritable
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 CONNECTING = 3  # seconds
 ANSWERING = 6.0  # seconds for a statement
 LOADING = 120.0  # seconds for a bank as a whole
@@ -70,7 +72,11 @@ _ADVICE: tuple[tuple[frozenset[str], tuple[str, ...], str], ...] = (
     (frozenset({"25006"}), ("read-only",), "name the primary, a server that takes writes"),
     (frozenset({"53100"}), (), "make room on the server"),
     (frozenset({"57P03"}), ("the database system is",), "try again when PostgreSQL has started"),
-    (frozenset({"53300"}), ("too many", "connection slots"), "raise the limit of connections, or end others"),
+    (
+        frozenset({"53300"}),
+        ("too many", "connection slots"),
+        "raise the limit of connections, end others, or lower --store-connections",
+    ),
     (frozenset({"42P01", "42703", "42883"}), (), "the tables in schema {schema} were changed: restore them"),
     (frozenset(), ("timestamp too",), "a time in schema {schema} is damaged: restore it"),
     (frozenset(), ("SSL", "certificate"), "check sslmode in the address"),
@@ -151,6 +157,7 @@ class Server:
         self._sql: dict[str, str] = {}
         self._in_use: set[AsyncConnection[TupleRow]] = set()
         self._cut = self.closed = False
+        self._narrow = False  # there are fewer connections than `connections`, which was logged
         self._answered = self._unanswered = 0  # statements, and attempts to connect
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is logged where it matters
 
@@ -198,8 +205,16 @@ class Server:
             self._unanswered += 1
             raise StoreUnreachable(f"PostgreSQL has not answered within {CONNECTING + 1} seconds") from error
         except psycopg.Error as error:
-            self._unanswered += isinstance(error, psycopg.errors.ConnectionTimeout)
-            raise unreachable(error, self.schema) from error
+            silent = isinstance(error, psycopg.errors.ConnectionTimeout)
+            self._unanswered += silent
+            failure = unreachable(error, self.schema)
+            if new or silent or not (self._free or self._in_use):
+                raise failure from error
+            if not self._narrow:
+                logger.warning("%s; this process goes on with those that it has", failure)
+            self._narrow = True
+        async with self._places:  # another one has ended
+            return await self._connection()
 
     async def _connect(self) -> AsyncConnection[TupleRow]:
         return await AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
