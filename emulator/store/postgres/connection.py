@@ -92,8 +92,7 @@ _GENERAL = "check that PostgreSQL runs and can be reached from here"
 
 def line_of(error: BaseException) -> str:
     """The first line of what psycopg says."""
-    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    return " ".join(str(error).partition("\n")[0].split())
 
 
 def _advised(error: psycopg.Error, schema: str) -> str:
@@ -297,6 +296,5 @@ _LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connecti
 
 def hang_up(connection: BaseConnection[Any]) -> None:
     """Cut a connection whose server does not answer, so that whoever waits for it fails at once."""
-    if not connection.closed:
-        with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:
-            own.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:
+        own.shutdown(socket.SHUT_RDWR)
