@@ -86,7 +86,7 @@ class BankApplication(Application):
         self._idle: asyncio.TimerHandle | None = None
         self._close_until: float | None = None
         self._handled_before = 0
-        self._turns = Turns(registry, self.step, self._unwritable)
+        self._turns = Turns(registry, self.step, self.unwritable)
         self.notifier = Notifier(registry.services, registry.opened, change=self._turns.change, post=post)
         registry.on_open = self.notifier.follow
 
@@ -133,14 +133,14 @@ class BankApplication(Application):
         finish(response, Headers(request.headers))
         return response
 
-    def _unwritable(self, request: Request, error: BankError) -> Response:
-        """The answer to a request whose changes were undone: `error` as JSON, or a page instead of a page."""
-        handler, refusal = self._handlers.get(part_of(address_of(request.target)[2])), render.refusal(error)
-        return (
-            handler.unwritable(request, refusal.status, error.messages[0].text)
-            if isinstance(handler, Pages)
-            else refusal
-        )
+    def unwritable(self, request: Request, error: BankError) -> Response | None:
+        """The page that says why a browser gets no other one; None where JSON is expected."""
+        prefix, _, path = address_of(request.target)
+        handler = self._handlers.get(part_of(path))
+        if not isinstance(handler, Pages):
+            return None
+        status = render.refusal(error).status
+        return handler.unwritable(replace(request, prefix=prefix), status, error.messages[0].text)
 
     def _continues(self, request: Request, work: Unfinished) -> None:
         """Mark the bank of unfinished work as in use; StoreLost if another process has it by now, or had it meanwhile.

@@ -58,14 +58,14 @@ Handled = list[tuple[Request, Answered, Documents | None]]
 class Turns:
     """The turns over the banks of a registry: `handle` for each request, then `end`; the next may begin at once.
 
-    `answers` answers a request within a turn, or does its next step; `unwritable` answers one whose changes are undone.
+    `answers` answers a request within a turn, or does its next step; `unwritable` gives the page for one that fails.
     """
 
     def __init__(
         self,
         registry: BankRegistry,
         answers: Callable[[Request], Answered],
-        unwritable: Callable[[Request, BankError], Response],
+        unwritable: Callable[[Request, BankError], Response | None],
     ) -> None:
         self.answers = answers
         self._unwritable = unwritable
@@ -277,11 +277,11 @@ def refuse(
     request: Request,
     answer: Answered,
     error: Exception,
-    unwritable: Callable[[Request, BankError], Response] = lambda _, error: render.refusal(error),
+    unwritable: Callable[[Request, BankError], Response | None] = lambda *_: None,
 ) -> None:
     """Turn an answer into 503, or what a BankError says, in place, as the request log has it too; an unfinished one
     gets the error in its next step. Where another process has the bank it is marked as void; where nobody knows the
-    outcome, or nobody may do once more what is stored already, the client is hung up. `unwritable` forms the refusal.
+    outcome, or nobody may do once more what is stored already, the client is hung up. `unwritable`: as of `Turns`.
     """
     work = request.unfinished
     if isinstance(error, StoreLost) and work is not None and work.begun:
@@ -298,7 +298,7 @@ def refuse(
         return
     if not isinstance(error, BankError):
         error = render.unwritable(error)
-    refusal = unwritable(request, error)
+    refusal = unwritable(request, error) or render.refusal(error)
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
     answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
     answer.parts = None

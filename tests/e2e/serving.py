@@ -16,7 +16,6 @@ from typing import Any, cast
 import pytest
 import uvloop
 
-from emulator.api import render
 from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.api.outcomes import Outcomes
 from emulator.assemble.registry import BankRegistry
@@ -91,7 +90,7 @@ class MadeUpSite:
 
     def turn(self) -> Turns:
         if self._turn is None:
-            self._turn = Turns(cast(BankRegistry, self), self.handle, lambda _, error: render.refusal(error))
+            self._turn = Turns(cast(BankRegistry, self), self.handle, lambda *_: None)
         return self._turn
 
     def handle(self, request: Request) -> Answered:

@@ -84,20 +84,26 @@ async def test_a_change_whose_bank_is_lost_before_the_end_of_its_turn_is_made_by
         ("/_emulator/clock", "application/json"),
     ],
 )
-async def test_a_browser_gets_a_page_where_a_commit_fails(
+async def test_a_browser_gets_a_page_where_a_commit_fails_or_the_bank_cannot_be_loaded(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
 ) -> None:
-    service, answers = one.registry.opened(bank), one.application._turns.answers
+    service, handle = one.registry.opened(bank), one.application._turns.answers
     assert service is not None
 
     def changing(asked: Request) -> Answered:
         service.bank.documents.put(META, {"id": "seen", "path": path})
-        return answers(asked)
+        return handle(asked)
 
-    monkeypatch.setattr(one.application._turns, "answers", changing)
     async with commits_of(one, refused):
-        answer = await one.send(Request("GET", f"/banks/{bank}{path}", HEADERS))
-    assert (answer.status, dict(answer.headers)["Content-Type"].partition(";")[0]) == (503, kind)
+        with monkeypatch.context() as once:
+            once.setattr(one.application._turns, "answers", changing)
+            answers = [await one.send(Request("GET", f"/banks/{bank}{path}", HEADERS))]
+    await one.homes._give_back([bank])
+    one.homes.drop(bank)
+    async with commits_of(one, refused, (log.CHANGES,)):
+        answers += [await one.send(Request("GET", f"/banks/{bank}{path}", HEADERS))]
+    for answer in answers:
+        assert (answer.status, dict(answer.headers)["Content-Type"].partition(";")[0]) == (503, kind)
 
 
 async def test_no_answer_leaves_before_the_commit_of_what_it_shows(
