@@ -212,7 +212,7 @@ class Server:
             if not self._narrow:
                 logger.warning("%s; this process goes on with those that it has", failure)
             self._narrow = True
-        async with self._places:  # another one has ended
+        async with self._places:  # when another one has ended
             return await self._connection()
 
     async def _connect(self) -> AsyncConnection[TupleRow]:
