@@ -112,16 +112,12 @@ class Router(Generic[AnyRow, Route]):
         return self._read(row, params)
 
     def _match(self, path: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
-        if not path.startswith("/"):
-            return None
         return self._walk(self._root, path[1:].split("/"), 0, {})
 
     def _lookup(self, path: str, prefix: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]]:
         match = self._match(path)
         if match is not None:
             return match
-        if not path.startswith("/"):
-            raise BankError("NOT_FOUND", "There is no such address.")
         near = self._near(path) if len(path) <= _LONGEST_CACHED else None
         ending = f"{self._hint}." if near is None else f"; did you mean {prefix}{near}?"
         if near is not None and self._match(near) is None:

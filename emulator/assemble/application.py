@@ -53,9 +53,11 @@ class Guarded(ServiceHandler, Protocol):
 
 @runtime_checkable
 class Pages(ServiceHandler, Protocol):
-    """A handler of pages, whose answer about a missing bank is a page too."""
+    """A handler of pages, whose answers about a missing bank and a change that was not stored are pages too."""
 
     def no_bank(self, request: Request, name: str) -> Response: ...
+
+    def unwritable(self, request: Request, status: int, text: str) -> Response: ...
 
 
 class BankApplication(Application):
@@ -84,7 +86,7 @@ class BankApplication(Application):
         self._idle: asyncio.TimerHandle | None = None
         self._close_until: float | None = None
         self._handled_before = 0
-        self._turns = Turns(registry, self.step)
+        self._turns = Turns(registry, self.step, self.unwritable)
         self.notifier = Notifier(registry.services, registry.opened, change=self._turns.change, post=post)
         registry.on_open = self.notifier.follow
 
@@ -130,6 +132,15 @@ class BankApplication(Application):
             response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))
         return response
+
+    def unwritable(self, request: Request, error: BankError) -> Response | None:
+        """The page that says why a browser gets no other one; None where JSON is expected."""
+        prefix, _, path = address_of(request.target)
+        handler = self._handlers.get(part_of(path))
+        if not isinstance(handler, Pages):
+            return None
+        status = render.refusal(error).status
+        return handler.unwritable(replace(request, prefix=prefix), status, error.messages[0].text)
 
     def _continues(self, request: Request, work: Unfinished) -> None:
         """Mark the bank of unfinished work as in use; StoreLost if another process has it by now, or had it meanwhile.

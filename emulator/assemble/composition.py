@@ -110,7 +110,7 @@ def apply_all(
     """Apply scenarios, by name or file, and settings; a reset will restore them. Raises ScenarioRefused."""
     bank = scenario_target.bank
     read = [loader.named_or_file(source) for source in scenarios]
-    restored = fixtures.initial_state(bank).copy()
+    restored = fixtures.initial_state(bank)
     restored.pop("scenarios", None)  # an earlier start may have applied others
     if read:
         restored["scenarios"] = [dict(scenario.source) for scenario in read]

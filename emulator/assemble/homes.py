@@ -85,6 +85,8 @@ class Homes:
     registry: BankRegistry
     refuses: Callable[[Request], Response | None]
     """The refusal of a request that lacks the right to see or change a bank; set by the application."""
+    unwritable: Callable[[Request, BankError], Response | None]
+    """As of `Turns`; set by the application."""
 
     def __init__(
         self, server: Server, leases: Leases, authority: StoredAuthority, *, bound: socket, secret: bytes
@@ -137,9 +139,19 @@ class Homes:
         except (StoreError, NotDelivered) as error:
             can_go = isinstance(error, StoredDataDamaged) and name != DEFAULT
             remedy = f", or replace or delete the bank (/_emulator/banks/{name})" if can_go else ""
-            return _refused(request, f"{error}{remedy}")
+            return self._refused(request, f"{error}{remedy}")
         except Broken:
             return Response(503, delivery=HANG_UP)
+
+    def _refused(self, request: Request, reason: str) -> Response:
+        error = BankError(
+            "SYSTEM_ERROR", f"The bank cannot be used at the moment, nothing was changed: {reason}.", status=503
+        )
+        if (page := self.unwritable(request, error)) is not None:
+            return page
+        response = render.refusal(error)
+        finish(response, Headers(request.headers))
+        return response
 
     async def _anywhere(self, name: str, request: Request, *, about_bank: bool = False) -> Response | Stream:
         """The answer of the home of the bank; NotDelivered, Broken, StoreError."""
@@ -203,7 +215,7 @@ class Homes:
                 try:
                     await self.refresh()
                 except StoreError as error:
-                    refused = _refused(request, str(error))
+                    refused = self._refused(request, str(error))
             answer = refused or await self._local(request)
         finally:
             documents, lease = self.registry.documents(name), self.leases.held.get(name)
@@ -509,13 +521,6 @@ def _is_about_all(request: Request) -> bool:
     """Whether an answer may show banks or TPPs that another process has made, or that the store is away."""
     path = request.target.partition("?")[0]
     return "/_emulator" in path or path.endswith("/console") or "/console/" in path
-
-
-def _refused(request: Request, reason: str) -> Response:
-    text = f"The bank cannot be used at the moment, nothing was changed: {reason}."
-    response = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
-    finish(response, Headers(request.headers))
-    return response
 
 
 def _is_active(service: BankService) -> bool:

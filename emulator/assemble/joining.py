@@ -105,7 +105,8 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
             registry.counts.leases = lambda: len(homes.leases.held)
             application = application_of(registry, SharedApplication, homes.asking, authority)
-            application.homes, homes.refuses = homes, application.refusal
+            application.homes = homes
+            homes.refuses, homes.unwritable = application.refusal, application.unwritable
             async with homes.renewed():
                 await _begin(homes, application, settings, begun)
         except psycopg.Error as error:

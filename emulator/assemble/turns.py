@@ -58,11 +58,17 @@ Handled = list[tuple[Request, Answered, Documents | None]]
 class Turns:
     """The turns over the banks of a registry: `handle` for each request, then `end`; the next may begin at once.
 
-    `answers` answers a request within a turn, or does its next step.
+    `answers` answers a request within a turn, or does its next step; `unwritable` gives the page for one that fails.
     """
 
-    def __init__(self, registry: BankRegistry, answers: Callable[[Request], Answered]) -> None:
+    def __init__(
+        self,
+        registry: BankRegistry,
+        answers: Callable[[Request], Answered],
+        unwritable: Callable[[Request, BankError], Response | None],
+    ) -> None:
         self.answers = answers
+        self._unwritable = unwritable
         self._waits = registry.storage.confirms
         self.count = 0  # requests so far
         self._registry = registry
@@ -158,7 +164,7 @@ class Turns:
             try:
                 await work(documents not in failed)
             except (BankError, StoreUnwritable) as error:
-                refuse(request, answer, error)
+                refuse(request, answer, error, self._unwritable)
         return concluded()
 
     def _concluded(
@@ -188,7 +194,7 @@ class Turns:
         for request, answer, shown in handled:
             documents = self._documents_of(request) if shown is None else shown
             if documents is not None and documents in failed:
-                refuse(request, answer, failed[documents])
+                refuse(request, answer, failed[documents], self._unwritable)
                 refused[documents] += 1
         for documents, count in refused.items():
             if not isinstance(failed[documents], StoreLost):
@@ -267,10 +273,15 @@ class Turns:
             raise Abandoned
 
 
-def refuse(request: Request, answer: Answered, error: Exception) -> None:
+def refuse(
+    request: Request,
+    answer: Answered,
+    error: Exception,
+    unwritable: Callable[[Request, BankError], Response | None] = lambda *_: None,
+) -> None:
     """Turn an answer into 503, or what a BankError says, in place, as the request log has it too; an unfinished one
     gets the error in its next step. Where another process has the bank it is marked as void; where nobody knows the
-    outcome, or nobody may do once more what is stored already, the client is hung up.
+    outcome, or nobody may do once more what is stored already, the client is hung up. `unwritable`: as of `Turns`.
     """
     work = request.unfinished
     if isinstance(error, StoreLost) and work is not None and work.begun:
@@ -287,7 +298,7 @@ def refuse(request: Request, answer: Answered, error: Exception) -> None:
         return
     if not isinstance(error, BankError):
         error = render.unwritable(error)
-    refusal = render.refusal(error)
+    refusal = unwritable(request, error) or render.refusal(error)
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
     answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
     answer.parts = None

@@ -67,9 +67,8 @@ def _warn(text: str) -> None:
 
 def _closed(folder: Path) -> bool:
     """Whether only this user may enter `folder`, after an attempt to close it: a cluster opens what it mounts again."""
-    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        with suppress(OSError):
-            folder.chmod(0o700)
+    with suppress(OSError):
+        folder.chmod(0o700)
     return not stat.S_IMODE(folder.stat().st_mode) & 0o077
 
 
@@ -186,7 +185,7 @@ def folder_written(
         try:
             temporary.rename(folder)
         except OSError:
-            if previous.exists() or not folder.exists():
+            if not folder.exists():
                 raise
             yield False
             return

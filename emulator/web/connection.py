@@ -146,7 +146,7 @@ class Connection(BaseProtocol):
             in_body = self._message is not None
             self._refuse(wire.unreadable_body(error) if in_body else wire.unreadable_head(self._head + data, error))
             return
-        if upgraded:  # an offer that is declined; what follows is HTTP (the parser hands it out for websocket only)
+        if upgraded:  # an offer that is declined; what follows is HTTP, and the parser hands it out
             self._http.set_upgraded(False)
             self._behind[:0] = rest
         self._fed += len(data)
@@ -300,6 +300,8 @@ class Connection(BaseProtocol):
         """Read the next request, which may have arrived already."""
         if self._deaf:
             return
+        if self._message is not None and self._message.upgrade:
+            self._http.set_upgraded(True)  # or what follows would be dropped, unless websocket was offered
         self._message = self._body = self._task = None
         self._answered = False
         self._head = b""

@@ -18,7 +18,7 @@ from emulator.assemble import assemble
 from emulator.assemble.composition import registry_for
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
-from emulator.bank.kinds import BANK
+from emulator.bank.kinds import BANK, PERSON
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operation import BankSpec
@@ -262,38 +262,48 @@ def test_a_reset_and_a_restart_restore_all_that_the_bank_was_made_with(
     registry.close()
 
 
+OWN = "fixture: own\nsummary: One.\ncustomers:\n- {customerNumber: '14888520059', name: Solo, type: private}\n"
 RESET = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 
 
 @pytest.mark.parametrize(
     ("later", "made_with"),
     [
-        ({}, ("two-signatures", "slow-bank")),
+        ({}, ("own.yaml", "slow-bank")),
+        ({"fixtures": "own.yaml"}, ("own.yaml", "slow-bank")),
         ({"fixtures": "household"}, ("household", "slow-bank")),
-        ({"scenario": ("lost-answer",)}, ("two-signatures", "lost-answer")),
+        ({"scenario": ("lost-answer",)}, ("own.yaml", "lost-answer")),
     ],
 )
 def test_a_start_changes_what_the_default_bank_is_made_with_by_flags_that_it_names(
-    tmp_path: Path, authority: CertificateAuthority, later: dict[str, Any], made_with: tuple[str, str]
+    tmp_path: Path,
+    authority: CertificateAuthority,
+    later: dict[str, Any],
+    made_with: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first: dict[str, Any] = {"fixtures": "two-signatures", "scenario": ("slow-bank",)}
+    monkeypatch.chdir(tmp_path)
+    file = Path("own.yaml")
+    file.write_text(OWN)
+    first: dict[str, Any] = {"fixtures": "own.yaml", "scenario": ("slow-bank",)}
     for flags in (first, later, {}):
-        application = assemble(ServeSettings(state=tmp_path, **flags), authority=authority)
+        application = assemble(ServeSettings(state=tmp_path / "state", **flags), authority=authority)
         body = b'{"fixtures": "empty"}' if flags is first else b""
         answer = finished(application.handle(Request("POST", "/_emulator/reset", RESET, body, base=BASE)))
+        people = [person["name"] for person in application.default.bank.documents.all(PERSON)]
         application.close()
+        file.write_text(OWN.replace("Solo", "Other"))  # the bank keeps the text that it was made with
         if flags is not first:
             assert isinstance(answer, Response)
             assert json.loads(answer.body) == dict(zip(("fixtures", "scenario"), made_with, strict=True))
+            assert (people == ["Solo"]) == (made_with[0] == "own.yaml")
 
 
 def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(
     tmp_path: Path, authority: CertificateAuthority
 ) -> None:
     file = tmp_path / "own.yaml"
-    file.write_text(
-        "fixture: own\nsummary: One.\ncustomers:\n- {customerNumber: '14888520059', name: Solo, type: private}\n"
-    )
+    file.write_text(OWN)
     registry = registry_for(ServeSettings(state=tmp_path, fixtures=str(file)), authority)
     registry.make("named")
     file.unlink()

@@ -97,7 +97,7 @@ def test_a_bank_whose_folder_may_not_be_used_is_503(
 
 
 @pytest.mark.parametrize("call", ["fsync", "rename"])
-def test_of_a_tpp_that_did_not_fit_on_the_disk_nothing_is_left(
+def test_of_what_did_not_fit_on_the_disk_nothing_is_left(
     application: BankApplication, tmp_path: Path, call: str
 ) -> None:
     for body in (TPP, {"name": "zed", "replace": True}):
@@ -109,14 +109,28 @@ def test_of_a_tpp_that_did_not_fit_on_the_disk_nothing_is_left(
         assert files(tmp_path) == before, body
         assert (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes() == certificate, body
         assert asked(application, "POST", "/_emulator/tpps", body)[0] == 201, body
+    before = files(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        refuse(patch, call, "replace", error=errno.ENOSPC)
+        assert asked(application, "PUT", "/_emulator/snapshots/one")[0] == 503
+    assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_with_power_names_that_cannot_be_synced_are_503(
-    application: BankApplication, tmp_path: Path, durability: Literal["process", "power"]
+def test_with_power_names_that_cannot_be_synced_are_503_and_all_is_as_it_was(
+    application: BankApplication,
+    tmp_path: Path,
+    durability: Literal["process", "power"],
+    links: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     application.close()
+    if not links:  # as on FAT
+        refuse(monkeypatch, "link", error=errno.EPERM)
     again = assemble(ServeSettings(state=tmp_path, durability=durability))
+    asked(again, "PUT", "/_emulator/settings", {"progression": "manual"})  # another snapshot differs
+    [snapshot] = tmp_path.rglob("one.*")
     fsync = os.fsync
 
     def failing(file: int) -> None:
@@ -124,13 +138,17 @@ def test_with_power_names_that_cannot_be_synced_are_503(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         fsync(file)
 
-    for method, target, body in CHANGES:
+    for method, target, body in [("PUT", "/_emulator/snapshots/one", None), *CHANGES]:
         if "banks" not in target:
+            before, content = files(tmp_path), snapshot.read_bytes()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(os, "fsync", failing)
                 assert (asked(again, method, target, body)[0] == 503) is (durability == "power"), target
             if durability == "power":
+                assert (files(tmp_path), snapshot.read_bytes()) == (before, content), target
                 assert asked(again, method, target, body)[0] < 300, target
+            if not snapshot.exists():
+                assert asked(again, "PUT", "/_emulator/snapshots/one")[0] == 201
     again.close()
 
 

@@ -90,7 +90,7 @@ class MadeUpSite:
 
     def turn(self) -> Turns:
         if self._turn is None:
-            self._turn = Turns(cast(BankRegistry, self), self.handle)
+            self._turn = Turns(cast(BankRegistry, self), self.handle, lambda *_: None)
         return self._turn
 
     def handle(self, request: Request) -> Answered:

@@ -46,6 +46,13 @@ def test_a_page_fits_names_its_controls_and_draws_no_complaint(browser: Chrome, 
     assert faults(browser, [url + page for page in pages], opened=opened) == {}
 
 
+def test_a_wide_table_fits_a_desk(browser: Chrome, url: str) -> None:
+    wide = "return [...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth).length"
+    for page in ("headers", "scenario-language", "operations"):
+        browser.get(f"{url}/docs/reference/{page}")
+        assert browser.execute_script(wide) == 0, page
+
+
 def test_a_rule_is_found_by_the_search(browser: Chrome, url: str) -> None:
     browser.get(f"{url}/docs")
     browser.find_element(By.ID, "find").send_keys("kid_missing")

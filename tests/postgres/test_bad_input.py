@@ -112,7 +112,7 @@ def test_a_limit_of_connections_that_is_reached(tmp_path: Path, postgresql: Post
         admin.execute(f"ALTER DATABASE {name_of(store_url)} CONNECTION LIMIT 0")
     text = refusal(tmp_path, store_url)
     assert "too many connections for database" in text
-    assert text.endswith("raise the limit of connections, or end others")
+    assert text.endswith("raise the limit of connections, end others, or lower --store-connections")
 
 
 @pytest.mark.long
@@ -340,7 +340,7 @@ def hang_up(admin: psycopg.Connection, database: str) -> None:
     "trouble, help_text",
     [
         (no_room, "make room on the server"),
-        (no_connections, "raise the limit of connections, or end others"),
+        (no_connections, "raise the limit of connections, end others, or lower --store-connections"),
         (no_writes, "name the primary, a server that takes writes"),
         (no_rights, f"give the user all rights on schema {SCHEMA} and its tables, or the right to create the schema"),
         (no_table, f"the tables in schema {SCHEMA} were changed: restore them"),

@@ -13,7 +13,7 @@ from emulator.api.messages import HANG_UP, Answered, Request, Response
 from emulator.assemble import home_storage
 from emulator.assemble.stored_authority import KEEP
 from emulator.bank.documents import Customer
-from emulator.bank.kinds import CUSTOMER
+from emulator.bank.kinds import CUSTOMER, META
 from emulator.bank.payment import progression
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import leases, log
@@ -73,6 +73,37 @@ async def test_a_change_whose_bank_is_lost_before_the_end_of_its_turn_is_made_by
         assert [(await answer).status for answer in asked] == [200, 200]
     assert handled[:2] == ["POST", "GET"]
     assert await now(one, bank) == before + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    "path, kind",
+    [
+        ("/my", "text/html"),
+        ("/sca/x", "text/html"),
+        ("/console", "text/html"),
+        ("/_emulator/clock", "application/json"),
+    ],
+)
+async def test_a_browser_gets_a_page_where_a_commit_fails_or_the_bank_cannot_be_loaded(
+    one: Process, bank: str, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
+) -> None:
+    service, handle = one.registry.opened(bank), one.application._turns.answers
+    assert service is not None
+
+    def changing(asked: Request) -> Answered:
+        service.bank.documents.put(META, {"id": "seen", "path": path})
+        return handle(asked)
+
+    async with commits_of(one, refused):
+        with monkeypatch.context() as once:
+            once.setattr(one.application._turns, "answers", changing)
+            answers = [await one.send(Request("GET", f"/banks/{bank}{path}", HEADERS))]
+    await one.homes._give_back([bank])
+    one.homes.drop(bank)
+    async with commits_of(one, refused, (log.CHANGES,)):
+        answers += [await one.send(Request("GET", f"/banks/{bank}{path}", HEADERS))]
+    for answer in answers:
+        assert (answer.status, dict(answer.headers)["Content-Type"].partition(";")[0]) == (503, kind)
 
 
 async def test_no_answer_leaves_before_the_commit_of_what_it_shows(

@@ -343,11 +343,13 @@ async def test_an_address_that_another_process_has_is_refused(one: Process, tmp_
         await asyncio.to_thread(assembled, settings, LIVE)
 
 
-async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQL, tmp_path: Path) -> None:
-    """Waiting for a free one is no error, though the server has no fourth."""
+async def test_eight_banks_at_once_share_the_connections_that_the_server_grants(
+    postgresql: PostgreSQL, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Waiting for a free one is no error, though the process may have a third one, and the server has none."""
     url = postgresql.database()
     with postgresql.admin(url.rpartition("/")[2]) as admin:
-        admin.execute(f"CREATE ROLE narrow LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 3")
+        admin.execute(f"CREATE ROLE narrow LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 2")
         admin.execute("GRANT ALL ON DATABASE " + url.rpartition("/")[2] + " TO narrow")
     try:
         own = url.replace(f"//{ROLE}:", "//narrow:")
@@ -363,6 +365,7 @@ async def test_eight_banks_at_once_share_three_connections(postgresql: PostgreSQ
             assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
             # 200: on a machine that is too busy to renew leases in time, one is saved again
             assert {answer.status for answer in await asyncio.gather(*snapshots)} <= {200, 201}
+            assert caplog.text.count("too many connections for role") == 1
     finally:
         postgresql.drop(url)
         with postgresql.admin() as admin:
@@ -376,6 +379,20 @@ async def test_whoever_waits_for_a_connection_to_a_silent_server_fails_with_the_
     failures = [type(failed) for failed in await asyncio.gather(*asked, return_exceptions=True)]
     assert failures == [OutcomeUnknown, *[StoreUnreachable] * 19]
     assert await server.rows("SELECT 1") == [(1,)]
+    await server.close()
+
+
+async def test_an_error_of_a_statement_tells_those_who_wait_that_the_server_answers(one: Process) -> None:
+    server = Server(one.url, "bank_emulator", connections=2)
+    server.open()
+    outcomes = await asyncio.gather(
+        server.rows("SELECT pg_sleep(60)", within=1),
+        server.rows("SELECT no_such_function()"),
+        server.rows("SELECT pg_sleep(60)", within=1),  # in the place of the second
+        server.rows("SELECT 1"),  # in that of the first
+        return_exceptions=True,
+    )
+    assert [*map(type, outcomes[:3]), outcomes[3]] == [OutcomeUnknown, StoreUnreachable, OutcomeUnknown, [(1,)]]
     await server.close()
 
 

@@ -159,9 +159,9 @@ def resource_with_id(bank: Bank, tpp_id: str, national_id: str, shown: str) -> s
 
 def resource_shown_as(bank: Bank, shown: str) -> str:
     """The id of the account or card account that has or had this resourceId under some consent; else the id itself."""
-    if not _is_stored(bank, shown):
+    if not _is_stored(bank, shown):  # almost every id is, and there may be many consents
         for consent in bank.documents.all(CONSENT):
-            for account_id in (*consent["accounts"], *consent["cards"]) if consent.get("ownIds") else ():
+            for account_id in (*consent["accounts"], *consent["cards"]):
                 if resource_id(bank, consent, account_id) == shown:
                     return account_id
     return shown

@@ -28,6 +28,8 @@ from emulator.store.errors import StoreShared, StoreUncertain, StoreUnwritable
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 CONNECTING = 3  # seconds
 ANSWERING = 6.0  # seconds for a statement
 LOADING = 120.0  # seconds for a bank as a whole
@@ -70,7 +72,11 @@ _ADVICE: tuple[tuple[frozenset[str], tuple[str, ...], str], ...] = (
     (frozenset({"25006"}), ("read-only",), "name the primary, a server that takes writes"),
     (frozenset({"53100"}), (), "make room on the server"),
     (frozenset({"57P03"}), ("the database system is",), "try again when PostgreSQL has started"),
-    (frozenset({"53300"}), ("too many", "connection slots"), "raise the limit of connections, or end others"),
+    (
+        frozenset({"53300"}),
+        ("too many", "connection slots"),
+        "raise the limit of connections, end others, or lower --store-connections",
+    ),
     (frozenset({"42P01", "42703", "42883"}), (), "the tables in schema {schema} were changed: restore them"),
     (frozenset(), ("timestamp too",), "a time in schema {schema} is damaged: restore it"),
     (frozenset(), ("SSL", "certificate"), "check sslmode in the address"),
@@ -86,8 +92,7 @@ _GENERAL = "check that PostgreSQL runs and can be reached from here"
 
 def line_of(error: BaseException) -> str:
     """The first line of what psycopg says."""
-    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    return " ".join(str(error).partition("\n")[0].split())
 
 
 def _advised(error: psycopg.Error, schema: str) -> str:
@@ -151,6 +156,7 @@ class Server:
         self._sql: dict[str, str] = {}
         self._in_use: set[AsyncConnection[TupleRow]] = set()
         self._cut = self.closed = False
+        self._narrow = False  # there are fewer connections than `connections`, which was logged
         self._answered = self._unanswered = 0  # statements, and attempts to connect
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is logged where it matters
 
@@ -198,8 +204,16 @@ class Server:
             self._unanswered += 1
             raise StoreUnreachable(f"PostgreSQL has not answered within {CONNECTING + 1} seconds") from error
         except psycopg.Error as error:
-            self._unanswered += isinstance(error, psycopg.errors.ConnectionTimeout)
-            raise unreachable(error, self.schema) from error
+            silent = isinstance(error, psycopg.errors.ConnectionTimeout)
+            self._unanswered += silent
+            failure = unreachable(error, self.schema)
+            if new or silent or not (self._free or self._in_use):
+                raise failure from error
+            if not self._narrow:
+                logger.warning("%s; this process goes on with those that it has", failure)
+            self._narrow = True
+        async with self._places:  # when another one has ended
+            return await self._connection()
 
     async def _connect(self) -> AsyncConnection[TupleRow]:
         return await AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
@@ -226,6 +240,7 @@ class Server:
                 await connection.close()
                 reason = f"PostgreSQL has not answered within {within:g} seconds" if late else None
                 raise OutcomeUnknown(reason or str(unreachable(error, self.schema))) from error
+            self._answered += 1
             self._free.append(connection)
             raise unreachable(error, self.schema) from error
         except BaseException:
@@ -281,6 +296,5 @@ _LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connecti
 
 def hang_up(connection: BaseConnection[Any]) -> None:
     """Cut a connection whose server does not answer, so that whoever waits for it fails at once."""
-    if not connection.closed:
-        with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:
-            own.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=dup(connection.fileno())) as own:
+        own.shutdown(socket.SHUT_RDWR)

@@ -27,7 +27,7 @@ from emulator.web.pages.browser import (
     read_query,
     root_of,
 )
-from emulator.web.pages.rendering import bare, html, see_other
+from emulator.web.pages.rendering import BarePages, bare, html, see_other
 
 FORMS = "console"  # the purpose of the console's form tokens
 LIFETIME = timedelta(hours=12)  # of a login, in real time
@@ -98,7 +98,7 @@ class Sessions:
         return (identity, int(started)) if genuine else (None, 0)
 
 
-class Console:
+class Console(BarePages):
     """The console of every bank.
 
     `answering` is the control interface; `token` the --control-token, with which people log in if it is set; `default`
@@ -160,10 +160,7 @@ class Console:
         except StoreVoid:
             raise
         except StoreUnwritable as failed:
-            return bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
-
-    def no_bank(self, request: Request, name: str) -> Response:
-        return bare(request, 404, "Not found", f"The bank {name} does not exist.")
+            return self.unwritable(request, 503, f"Nothing was changed: {failed}.")
 
     def _entered(self, service: BankService, request: Request) -> Response | Stream | Steps:
         segments = path_below(request).strip("/").split("/")[1:]

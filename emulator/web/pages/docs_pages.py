@@ -14,7 +14,7 @@ from emulator import manual
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.web.pages.browser import FormRefused, Guard, path_below, read_query, root_of
-from emulator.web.pages.rendering import bare, html
+from emulator.web.pages.rendering import BarePages, bare, html
 
 if TYPE_CHECKING:
     from emulator.web.pages.operation_reference import Reference
@@ -43,7 +43,7 @@ class Book:
         return Reference(self.path, self.make())
 
 
-class DocsPage:
+class DocsPage(BarePages):
     """The handler for `/docs`; `operations` and `control` build the two OpenAPI documents."""
 
     def __init__(
@@ -93,9 +93,6 @@ class DocsPage:
         if here in manual.pages():
             return self._page(request, here)
         return self._missing(request, here)
-
-    def no_bank(self, request: Request, name: str) -> Response:
-        return bare(request, 404, "Not found", f"The bank {name} does not exist.")
 
     def _page(self, request: Request, address: str) -> Response:
         from markupsafe import Markup  # comes with jinja2, which is imported with the first page

@@ -101,6 +101,16 @@ def bare(request: Request, status: int, title: str, text: str, *headers: tuple[s
     return html(request, "console/bare.html", status=status, same_origin=True, headers=headers, title=title, text=text)
 
 
+class BarePages:
+    """What manual and console answer for a bank that cannot."""
+
+    def no_bank(self, request: Request, name: str) -> Response:
+        return bare(request, 404, "Not found", f"The bank {name} does not exist.")
+
+    def unwritable(self, request: Request, status: int, text: str) -> Response:
+        return bare(request, status, "The bank cannot save", text)
+
+
 def wants_page(request: Request) -> bool:
     """Whether a browser navigates to a page: it sends GET or HEAD and accepts HTML."""
     return request.method in ("GET", "HEAD") and "text/html" in (header(request, "accept") or "")
@@ -212,7 +222,7 @@ class Visit:
         except StoreVoid:
             raise
         except StoreUnwritable:
-            return self.notice(503, "down_title", self.say("down_text"))
+            return self.unwritable(503)
 
     @property
     def path(self) -> str:
@@ -237,6 +247,10 @@ class Visit:
     def notice(self, status: int, title: str, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
         """A page with only a message, after the end of an SCA or for a refusal."""
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)
+
+    def unwritable(self, status: int) -> Response:
+        """The answer where a change could not be stored."""
+        return self.notice(status, "down_title", self.say("down_text"))
 
     def unknown(self) -> Response:
         """The answer to an address that the bank does not know."""
@@ -265,6 +279,9 @@ class CustomerPages:
     def no_bank(self, request: Request, _name: str) -> Response:
         """Answer 404 for a bank that does not exist, as for any unknown link."""
         return self._framed(Visit(request).unknown())
+
+    def unwritable(self, request: Request, status: int, _text: str) -> Response:
+        return self._framed(Visit(request).unwritable(status))
 
     def _framed(self, answer: Response) -> Response:
         if not self._ancestors:

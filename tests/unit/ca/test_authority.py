@@ -11,6 +11,7 @@ import stat
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -302,12 +303,13 @@ def test_of_two_that_write_a_folder_at_once_the_first_has_written_it(tmp_path: P
 
 
 def test_what_a_killed_process_left_half_written_is_gone_with_the_next_start(tmp_path: Path) -> None:
-    issued = authority(tmp_path).issue("acme")
+    issued, _ = authority(tmp_path).issue("acme"), authority(tmp_path).issue("other")
     token = "0123456789ab"
     tpps = tmp_path / "tpps"
     for file in (
         tmp_path / "private" / f".ca-key.pem.{token}",
         tpps / f".half.{token}" / "certificate.pem",
+        tpps / f".other.{token}.old" / "certificate.pem",
         tpps / ".mine",
     ):
         file.parent.mkdir(exist_ok=True)
@@ -315,7 +317,7 @@ def test_what_a_killed_process_left_half_written_is_gone_with_the_next_start(tmp
     (tpps / "acme").rename(tpps / f".acme.{token}.old")  # killed as a new one was to take its place
     again = authority(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "private", "tpps"]
-    assert sorted(path.name for path in tpps.iterdir()) == [".mine", "acme"]
+    assert sorted(path.name for path in tpps.iterdir()) == [".mine", "acme", "other"]
     assert issued_to(again, "acme").certificate == issued.certificate
 
 
@@ -336,9 +338,12 @@ def test_with_power_what_is_issued_is_on_the_medium(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, power: bool
 ) -> None:
     synced = []
+    contents = 0  # synced before they got their names
     fsync = os.fsync
 
     def noted(file: int) -> None:
+        nonlocal contents
+        contents += stat.S_ISREG(os.fstat(file).st_mode)
         known = [path for path in (tmp_path, *tmp_path.rglob("*")) if path.is_dir()]
         for path in known:
             if os.path.samestat(os.fstat(file), path.stat()):
@@ -349,8 +354,9 @@ def test_with_power_what_is_issued_is_on_the_medium(
     state = tmp_path / "state"
     ca = CertificateAuthority(state, clock=lambda: NOW, power=power)
     ca.issue("acme")
-    assert bool(synced) is power
+    assert (contents, bool(synced)) == (4, power)
     if power:
+        assert any(name == "private" and "ca-key.pem" in names for name, names in synced)
         assert (tmp_path.name, ["state"]) in synced
         assert ("tpps", ["acme"]) in synced
         assert synced.index(("tpps", ["acme"])) > [names for _, names in synced].index(["certificate.pem", "key.pem"])
@@ -490,16 +496,21 @@ def test_where_modes_cannot_be_set_one_warning_says_so_and_it_runs(
     first = authority(state)
     assert first.demo().certificate == authority(state).demo().certificate
     assert first.certificate == authority(state).certificate
+    assert files.claim_private(state / "ca.pem", b"later") == first.certificate_pem.encode(), "the first has claimed it"
     assert stat.S_IMODE((state / "private").stat().st_mode) == 0o777
     [text] = warnings()
     assert "no modes can be set here" in text
     first.server_context(["localhost"])
 
 
-def test_what_a_volume_has_beside_and_nobody_may_read_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_volume_has_beside_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody may read, a socket of a server, what lies deeper than the bank's own files."""
     (tmp_path / "lost+found").mkdir()
+    with closing(socket.socket(socket.AF_UNIX)) as server:
+        monkeypatch.chdir(tmp_path)  # a socket's path must be short
+        server.bind("socket")
+    (tmp_path / "others" / "a" / "b" / "c").mkdir(parents=True)
+    (tmp_path / "others" / "a" / "b" / "c" / "link").symlink_to("elsewhere")
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: "lost+found" not in str(path) and access(path, mode))
     monkeypatch.setattr(files, "check_plain", partial(only_readable, files.check_plain))
@@ -522,9 +533,10 @@ def test_the_key_of_an_earlier_version_moves_to_its_folder(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "place", ["private/ca-key.pem", "tpps", "tpps/demo", "tpps/demo/key.pem", "banks/default/journal"]
+    "place",
+    ["private/ca-key.pem", "tpps", "tpps/demo", "tpps/demo/key.pem", "banks/default/journal", "banks/x/snapshots/one"],
 )
-def test_a_link_in_a_state_directory_is_refused(tmp_path: Path, place: str) -> None:
+def test_a_link_in_a_state_directory_is_refused(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
     authority(state).demo()
     link = state / place
@@ -532,6 +544,8 @@ def test_a_link_in_a_state_directory_is_refused(tmp_path: Path, place: str) -> N
     if link.exists():
         link.rename(elsewhere)
     link.symlink_to(elsewhere)
+    if link.parent == state / "private":  # the bank's own is looked into in any case
+        monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="symbolic link") as refused:
         authority(state)
     assert refused.value.filename == str(link)

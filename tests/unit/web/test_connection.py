@@ -28,10 +28,13 @@ GOING_ON = {
     "chunked": head("POST", "/v1/chunked", "Transfer-Encoding: chunked") + b"4\r\nbody\r\n0\r\n\r\n",
     "expecting": post(b"body", "Expect: 100-continue", target="/v1/expecting"),
     "upgrade": get("/v1/upgrade", "Connection: Upgrade", "Upgrade: websocket"),
+    "h2c": get("/v1/h2c", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"),
+    "h2c-posted": post(b"body", "Connection: Upgrade", "Upgrade: h2c", target="/v1/h2c-posted"),
     "late": get("/v1/late"),
     "trailed": chunked("2;x=y", "bo", "2", "dy", "0", "X-Trailer: 1", "", "").replace(b" / ", b" /v1/trailed "),
     "blank": b"\r\n" + get("/v1/blank"),
 }
+UPGRADING = {"upgrade", "h2c", "h2c-posted"}
 ENDING = {
     "last": (get("/v1/last", "Connection: close"), 200),
     "fault": (get("/v1/fault"), 500),
@@ -174,7 +177,7 @@ DAMAGE = st.tuples(st.integers(0, 500), st.integers(0, 8), st.sampled_from(PIECE
 @example([], [(0, 0, b"CONNECT \r\n\r\n")], [], False)
 @example(["chunked"], [(70, 0, b"X"), (80, 0, b"no colon\r\n")], [71], True)
 @given(
-    st.lists(st.sampled_from(sorted(set(GOING_ON) - {"upgrade"})), max_size=3),
+    st.lists(st.sampled_from(sorted(set(GOING_ON) - UPGRADING)), max_size=3),
     st.lists(DAMAGE, min_size=1, max_size=4),
     st.lists(st.integers(0, 500), max_size=4),
     st.booleans(),
@@ -202,6 +205,7 @@ def test_what_the_parser_refuses_is_answered_at_once_however_it_comes(
 @example(["late", "get", "get"], None, [], False)
 @example(["get", "late", "post"], "last", [], False)
 @example(["get", "upgrade", "get"], "fault", [], False)
+@example(["h2c", "h2c-posted", "get"], None, [], False)
 @example([], "refused", [9], True)
 @example(["get", "post", "get"], "broken", [], False)
 @example(["late", "get"], "broken", [], False)
@@ -217,7 +221,7 @@ def test_answers_do_not_depend_on_how_requests_come(
     kinds: list[str], end: str | None, places: list[int], pausing: bool
 ) -> None:
     # What comes behind an offered upgrade waits unread until that is answered, and is then read in one go.
-    assume("upgrade" not in kinds or end not in ("broken", "garbage", "last"))
+    assume(UPGRADING.isdisjoint(kinds) or end not in ("broken", "garbage", "last"))
     data = b"".join(GOING_ON[kind] for kind in kinds)
     targets = ["/elsewhere" if kind == "elsewhere" else f"/v1/{kind}" for kind in kinds]
     expected = [200] * len(kinds), targets, targets
