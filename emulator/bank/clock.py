@@ -111,7 +111,7 @@ class Clock:
             now = self.latest
         else:
             self.latest = now
-        return stamp(_EPOCH + timedelta(microseconds=now) + self._offset)
+        return (_EPOCH + timedelta(microseconds=now) + self._offset).isoformat(timespec="microseconds")
 
     @contextmanager
     def standing_at(self, stamped: str) -> Iterator[None]:

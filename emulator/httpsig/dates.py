@@ -36,20 +36,11 @@ def format_date(moment: datetime) -> str:
 
 
 @lru_cache(maxsize=256)
-def usual_date(text: str) -> float | None:
-    """Seconds since 1970 of a date in its usual form, IMF-fixdate; None for every other text.
+def parse_date(text: str) -> tuple[float, str | None]:
+    """Seconds since 1970 and a note when the form is readable but not IMF-fixdate; raise DateUnreadable.
 
     Cached, since requests of one second share a date.
     """
-    try:
-        seconds, note = parse_date(text)
-    except DateUnreadable:
-        return None
-    return seconds if note is None else None
-
-
-def parse_date(text: str) -> tuple[float, str | None]:
-    """Seconds since 1970 and a note when the form is readable but not IMF-fixdate; raise DateUnreadable."""
     if len(text) > 64:
         raise DateUnreadable("it is too long for a date")
     readable = next(((match, note) for form, note in _FORMS if (match := form.fullmatch(text))), None)

@@ -81,7 +81,7 @@ class DocumentTable(Table):
         """
         rows, numbers, keys = self.rows, self.numbers, self.keys
         old = numbers.get(identity)
-        was = becomes = None
+        was = becomes = keys.nothing
         if raw is None or number is None:
             if old is None:
                 return
@@ -96,14 +96,13 @@ class DocumentTable(Table):
             if old is not None:
                 was = keys.of(decoded(rows[old]))
         try:
-            if was is not None and old is not None and old != number:
-                keys.change(was, None, old, identity)
-                was = None
-            if number is not None and was != becomes:
-                keys.change(was, becomes, number, identity)
             if old is not None and old != number:
+                keys.change(was, keys.nothing, old, identity)
+                was = keys.nothing
                 del rows[old], numbers[identity]
             if number is not None and raw is not None:
+                if was != becomes:
+                    keys.change(was, becomes, number, identity)
                 if number >= self.next_number:
                     self.next_number = number + 1
                 elif number not in rows:

@@ -265,7 +265,13 @@ def head(answer: Response | Stream, framing: list[str]) -> bytes:
     written = "\r\n".join(lines).encode()
     if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
         raise ValueError("a header of the answer contains a control character")
-    return written + (b"" if _DATE in written else _DATE + formatdate(time(), usegmt=True).encode()) + _SERVER
+    return written + (b"" if _DATE in written else _date(int(time()))) + _SERVER
+
+
+@lru_cache(maxsize=1)
+def _date(now: int) -> bytes:
+    """The line of a moment; cached, since many answers leave in one second."""
+    return _DATE + formatdate(now, usegmt=True).encode()
 
 
 def _packer() -> zlib._Compress:

@@ -40,7 +40,7 @@ from emulator.api.certificates import TppCertificate
 from emulator.api.signature import rules
 from emulator.api.signature.rules import Fault, Inspection, SignaturePolicy, Terms
 from emulator.bank.request import AuthenticatedTpp
-from emulator.httpsig.dates import usual_date
+from emulator.httpsig.dates import parse_date
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET
 
 Rule = Callable[[Inspection, Terms], None]
@@ -277,9 +277,9 @@ class VerifiedClients:
             return None
         certificate = client.certificate
         try:
-            seconds = usual_date(present["date"])
+            seconds, note = parse_date(present["date"])
             if (
-                seconds is None
+                note is not None
                 or abs(seconds - int(instant)) > policy.date_skew
                 or not certificate.not_before <= instant <= certificate.not_after
                 or end[-1:] != '"'

@@ -14,12 +14,9 @@ from emulator.bank.accounts.accounts import holder, reference
 from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
 from emulator.bank.clock import oslo_day
-from emulator.bank.documents import Account, AccountRef, BulkEntry, Payment, TransactionDetails, TransactionMembers
-from emulator.bank.formats import digits_of
+from emulator.bank.documents import Account, BulkEntry, Payment, TransactionDetails, TransactionMembers
 from emulator.bank.money import exchange_member, plain
-from emulator.bank.products import Product
-from emulator.bank.reference import iban_of
-from emulator.bank.scheme.rules import structured_references
+from emulator.bank.scheme.rules import creditor_ref, structured_references
 
 FEE_CODE = "PMNT-ICDT-FEES"
 
@@ -46,23 +43,6 @@ def changes_text(initiation: Mapping[str, Any]) -> bool:
     """Whether processing changes a text of the payment by re-encoding it; the payment is then ACWC."""
     texts = (initiation.get("creditorName"), initiation.get("remittanceInformationUnstructured"))
     return any(text is not None and carried(text, len(text)) != text for text in texts)
-
-
-def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Account | None) -> AccountRef:
-    """The creditor's AccountRef: of the account if this bank has it, else as the payment names it.
-
-    The IBAN of a Norwegian account number is added; the BBAN of a cross-border payment may be of any country.
-    """
-    if creditor is not None:
-        return reference(creditor)
-    requested: Mapping[str, str] = initiation["creditorAccount"]
-    currency = requested["currency"]
-    if "iban" in requested:
-        return {"iban": requested["iban"].replace(" ", ""), "currency": currency}
-    number = digits_of(requested["bban"])
-    if len(number) == 11 and number.isdigit() and not product.crosses_border:
-        return {"bban": number, "iban": iban_of(number), "currency": currency}
-    return {"bban": requested["bban"], "currency": currency}
 
 
 def _texts(initiation: Mapping[str, Any]) -> TransactionDetails:
@@ -103,7 +83,9 @@ def parties(
     to = accounts.creditor(bank, initiation["creditorAccount"], part.state.get("creditorAccountId"))
     shown: TransactionDetails = {
         "creditorName": carried(initiation["creditorName"], 70),
-        "creditorAccount": creditor_ref(products.of(payment), initiation, to),
+        "creditorAccount": creditor_ref(initiation, crosses_border=products.of(payment).crosses_border)
+        if to is None
+        else reference(to),
         "debtorAccount": reference(debtor),
         "debtorAgent": debtor["bic"],
         **_texts(initiation),

@@ -28,7 +28,6 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
-from emulator.bank.booking.entries import creditor_ref
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
@@ -288,7 +287,7 @@ def _likeness(product: Product, order: PaymentOrder, debtor: Account, drafts: li
     parts: list[object] = [order.tpp_id, debtor["id"]]
     for draft in drafts:
         one, amount = draft.initiation, draft.initiation["instructedAmount"]
-        creditor = creditor_ref(product, one, draft.creditor)
+        creditor = draft.creditor or rules.creditor_ref(one, crosses_border=product.crosses_border)
         whole, _, fraction = amount["amount"].partition(".")
         parts.append(
             (

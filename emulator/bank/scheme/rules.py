@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Account, StructuredReference
+from emulator.bank.documents import Account, AccountRef, StructuredReference
 from emulator.bank.errors import Code, Message
 from emulator.bank.formats import digits_of
-from emulator.bank.reference import SEPA_COUNTRIES, is_account_number, is_iban, is_kid
+from emulator.bank.reference import SEPA_COUNTRIES, iban_of, is_account_number, is_iban, is_kid
 from emulator.bank.scheme.execution import has_execution
 
 DAYS_AHEAD = timedelta(days=365)  # the latest execution date
@@ -92,6 +92,21 @@ def creditor_in_sepa(draft: PaymentDraft) -> Iterable[Message]:
 
 
 _STRUCTURED, _STRUCTURED_ARRAY = "remittanceInformationStructured", "remittanceInformationStructuredArray"
+
+
+def creditor_ref(initiation: Mapping[str, Any], *, crosses_border: bool) -> AccountRef:
+    """The creditor's AccountRef as the payment names it.
+
+    The IBAN of a Norwegian account number is added; the BBAN of a cross-border payment may be of any country.
+    """
+    requested: Mapping[str, str] = initiation["creditorAccount"]
+    currency = requested["currency"]
+    if "iban" in requested:
+        return {"iban": requested["iban"].replace(" ", ""), "currency": currency}
+    number = digits_of(requested["bban"])
+    if len(number) == 11 and number.isdigit() and not crosses_border:
+        return {"bban": number, "iban": iban_of(number), "currency": currency}
+    return {"bban": requested["bban"], "currency": currency}
 
 
 def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, StructuredReference]]:
