@@ -187,8 +187,6 @@ def _sentence(detail: ErrorDetails) -> str:
     kind, context, received = detail["type"], detail.get("ctx", {}), detail["input"]
     if kind == "missing":
         return "This member is required."
-    if received is None and detail["loc"] and isinstance(detail["loc"][-1], str):
-        return "null is not allowed; omit the member."
     if kind == "string_too_long":
         return f"At most {context['max_length']} characters were expected; received {len(received)}."
     if kind == "mismatch":

@@ -147,13 +147,14 @@ def composed(value: Value) -> Value:
     """A JSON value with all its texts in Unicode's composed form (NFC).
 
     So equal texts are equal and every letter counts once: Apple's systems and PDF files write `å` as two characters.
+    A text of more than 1000 characters stays as it is: the time to compose marks grows with the square of their number.
     """
     return _composed(value)  # type: ignore[no-any-return]
 
 
 def _composed(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() else normalize("NFC", value)
+        return value if value.isascii() or len(value) > 1000 else normalize("NFC", value)
     if isinstance(value, dict):
         return {_composed(name): _composed(inner) for name, inner in value.items()}
     return [_composed(inner) for inner in value] if isinstance(value, list) else value

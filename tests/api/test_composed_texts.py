@@ -50,6 +50,15 @@ def test_a_decomposed_text_is_booked_as_it_was_meant_and_each_letter_counts_once
     assert messages(post(normalize("NFD", "å" * 71))) == [("FORMAT_ERROR", "creditorName")]
 
 
+def test_only_texts_that_may_be_within_a_limit_are_composed(kari: DeskClient) -> None:
+    # To compose a megabyte of marks would keep the bank busy for minutes.
+    for sent, stored in (("A\u030a" * 500, "Å" * 500), ("A\u030a" * 501, "A\u030a" * 501)):
+        body = {**PAYMENT, "creditorAddress": {"country": "NO", "city": sent}}
+        payment = ok(kari.post(DOMESTIC, json=body), 201)
+        shown = ok(kari.get(f"{DOMESTIC}/{payment['paymentId']}"))
+        assert shown["creditorAddress"]["city"] == stored
+
+
 @pytest.mark.parametrize("sent", [KARE, NFD], ids=["NFC", "NFD"])
 @pytest.mark.parametrize("stated", [KARE, NFD], ids=["NFC", "NFD"])
 def test_the_conditions_of_rules_and_counts_compare_letters(
