@@ -98,7 +98,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
         try:
             async with server.connection() as connection:
                 await layout.prepare(connection, server.schema)
-                authority, settings, secret, begun = await _joined(connection, server.schema, settings)
+                authority, settings, secret, begun = await _joined(connection, server, settings)
                 bound, address = _listening(settings.advertise, connection)
                 undo.callback(bound.close)
             homes = Homes(server, Leases(server, uuid4().hex, address), authority, bound=bound, secret=secret)
@@ -183,7 +183,7 @@ async def _run(steps: Generator[object, None, T]) -> T:
 
 
 async def _joined(
-    connection: AsyncConnection[Any], schema: str, settings: ServeSettings
+    connection: AsyncConnection[Any], server: Server, settings: ServeSettings
 ) -> tuple[StoredAuthority, ServeSettings, bytes, list[str] | None]:
     """The CA of the service, the settings with its seed, the internal secret, and the scenarios that were applied.
 
@@ -191,7 +191,7 @@ async def _joined(
     """
 
     async def rows(statement: str, *values: Any, **_: Any) -> list[Any]:
-        cursor = await connection.execute(statement.replace("{schema}", f'"{schema}"'), values, binary=True)
+        cursor = await connection.execute(statement.replace("{schema}", f'"{server.schema}"'), values, binary=True)
         return await cursor.fetchall() if cursor.description else []
 
     async with connection.transaction():
@@ -201,10 +201,10 @@ async def _joined(
         settings = _with_seed(settings, service.get("flags", {}))
         _compare(_flags_of(settings), service.get("flags", {}))
         await rows(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
-        authority = StoredAuthority(settings.state, await rows(READ, -1), clock=real_now)
+        authority = StoredAuthority(settings.state, await rows(READ, -1), server, clock=real_now)
         authority.adopt()
         authority.demo()
-        await authority.keep(authority.take_pending(), rows)
+        await authority.keep(rows)
         secret = known.get(ENTRANCE)
         if secret is None:
             secret = secrets.token_hex(32).encode()
