@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from emulator.assemble.copying import StoredFile, not_empty
@@ -29,7 +27,7 @@ from emulator.store import LoadedDocuments, StoreError
 from emulator.store.check import undecodable
 from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import StoredDataDamaged, application_name, options, unusable
+from emulator.store.postgres.connection import StoredDataDamaged, application_name, session, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
@@ -52,18 +50,11 @@ class StoredService:
     def __init__(self, url: str, schema: str) -> None:
         self._url = url
         self._schema = schema
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self.query: Callable[..., list[tuple[Any, ...]]]  # the rows of a statement, while it is open
 
     def __str__(self) -> str:
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {self._schema})"
-
-    def query(self, statement: str, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
-        """The result of a statement, in which `{schema}` stands for the schema."""
-        if self._connection is None:
-            raise RuntimeError("the place is not open")
-        query = sql.SQL(statement).format(schema=sql.Identifier(self._schema))
-        return self._connection.execute(query, values, binary=True)
 
     @contextmanager
     def open(self, *, writes: bool = False) -> Iterator[None]:
@@ -72,23 +63,14 @@ class StoredService:
         StoreError for a server that cannot be used and a layout that this program does not know.
         """
         try:
-            url = make_conninfo(self._url, application_name=_OWN_NAME)
-            how = options(url, self._schema)
-
-            async def examine() -> None:
-                async with await psycopg.AsyncConnection.connect(url, autocommit=True, **how) as connection:
-                    await (layout.prepare if writes else layout.verify)(connection, self._schema)
-
-            asyncio.run(examine())
-            level = "READ COMMITTED" if writes else "REPEATABLE READ READ ONLY"
-            with psycopg.connect(url, autocommit=True, **how) as self._connection:
-                self._connection.execute(f"BEGIN ISOLATION LEVEL {level}")
+            with session(make_conninfo(self._url, application_name=_OWN_NAME), self._schema) as opened:
+                (layout.prepare if writes else layout.verify)(opened)
+                self.query = opened.rows
+                self.query(f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}")
                 yield
-                self._connection.execute("COMMIT")
+                self.query("COMMIT")
         except psycopg.Error as error:
             raise unusable(error, self._schema) from error
-        finally:
-            self._connection = None
 
     @contextmanager
     def reading(self) -> Iterator[Iterator[StoredFile]]:
@@ -103,7 +85,7 @@ class StoredService:
         return [name for (name,) in self.query("SELECT name FROM {schema}.bank WHERE sequence > 0 ORDER BY name")]
 
     def _files(self) -> Iterator[StoredFile]:
-        for kind, name, _, body in self.query(READ, -1).fetchall():
+        for kind, name, _, body in self.query(READ, -1):
             folder = {ANSWERS: Path("bank"), TPP: Path("tpps", name)}.get(kind, Path())
             for file, content in files_of(kind, name, body).items():
                 yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
@@ -118,7 +100,7 @@ class StoredService:
     def content(self, name: str) -> Content:
         """A bank: its checkpoint and the changes after it."""
         [(sequence, checkpoint)] = self.query("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
-        changes = self.query(CHANGES, name, checkpoint).fetchall()
+        changes = self.query(CHANGES, name, checkpoint)
         return Content(sequence, checkpoint, changes, partial(self._parts, name))
 
     def _parts(self, name: str, file: str) -> Iterator[bytes]:
@@ -127,7 +109,7 @@ class StoredService:
     def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
         """The snapshots of a bank, the oldest first."""
         statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
-        return self.query(statement, name).fetchall()
+        return self.query(statement, name)
 
     def write(self, files: Iterator[StoredFile], *, replace: bool) -> None:
         """Replace the content of the store by what is given, in one transaction."""
@@ -137,8 +119,7 @@ class StoredService:
             self.query("SELECT news FROM {schema}.layout FOR UPDATE")
             locked = self.query("SELECT name, sequence FROM {schema}.bank ORDER BY name FOR UPDATE")
             present = [name for name, sequence in locked if sequence > 0]
-            has_ca = self.query("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA).fetchone() is not None
-            if (present or has_ca) and not replace:
+            if (present or self.query("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA)) and not replace:
                 raise not_empty(self, present)
             self._check_unused()  # again: from now on a process that starts waits for the lock
             for table in ("change", "checkpoint", "snapshot", "secret"):
@@ -183,11 +164,11 @@ class StoredService:
         until = monotonic() + _ENDING
         while True:
             self.query("SELECT pg_catalog.pg_stat_clear_snapshot()")  # else a transaction sees the same each time
-            user = self.query(_USER, name).fetchone()
-            if user is None:
+            users = self.query(_USER, name)
+            if not users:
                 return
             if monotonic() > until:
-                used = f"{self} is in use by a process connected from {user[0]}"
+                used = f"{self} is in use by a process connected from {users[0][0]}"
                 raise StoreError(f"{used}: stop all processes that use it")
             sleep(_ENDING / 10)
 
@@ -228,7 +209,7 @@ def _check_service(stored: StoredService) -> Checked:
     from emulator.assemble.joining import SERVICE, about
 
     checked = Checked("the service")
-    secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name").fetchall()
+    secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name")
     for kind, name, version, body in secrets:
         checked.sequence = max(checked.sequence, version)
         with checked.finding():

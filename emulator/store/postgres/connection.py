@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from os import dup
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, BaseConnection
+from psycopg import AsyncConnection, BaseConnection, Connection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
@@ -140,6 +140,27 @@ def options(url: str, schema: str) -> dict[str, Any]:
     return {**given, "client_encoding": "utf8", "prepare_threshold": None}
 
 
+class Session:
+    """One connection, for a start or a command; psycopg.Error."""
+
+    def __init__(self, connection: Connection[TupleRow], schema: str) -> None:
+        self.connection = connection
+        self.schema = schema
+
+    def rows(self, statement: str, *values: Any) -> list[TupleRow]:
+        """The rows of a statement, in which `{schema}` stands for the schema."""
+        sql = statement.replace("{schema}", f'"{self.schema}"')
+        cursor = self.connection.execute(sql, values, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def session(url: str, schema: str) -> Iterator[Session]:
+    """A `with` block with a connection; psycopg.Error."""
+    with psycopg.connect(url, autocommit=True, **options(url, schema)) as connection:
+        yield Session(connection, schema)
+
+
 class Server:
     """At most `connections` to the server; `schema` is a plain name. For one event loop at a time (`open`)."""
 
@@ -179,12 +200,6 @@ class Server:
             connection = await self._connection(new=True)
             return await self._executed(within, connection, sql, values)
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """A connection of its own, for a start; psycopg.Error."""
-        async with self._places, await self._connect() as connection:
-            yield connection
-
     async def _connection(self, *, new: bool = False) -> AsyncConnection[TupleRow]:
         if self._cut:
             raise StoreUnreachable("this process is ending")
@@ -193,16 +208,14 @@ class Server:
             if not connection.closed:
                 return connection
         try:
-            return await asyncio.wait_for(self._connect(), CONNECTING + 1)
+            connecting = AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
+            return await asyncio.wait_for(connecting, CONNECTING + 1)
         except TimeoutError as error:
             self._unanswered += 1
             raise StoreUnreachable(f"PostgreSQL has not answered within {CONNECTING + 1} seconds") from error
         except psycopg.Error as error:
             self._unanswered += isinstance(error, psycopg.errors.ConnectionTimeout)
             raise unreachable(error, self.schema) from error
-
-    async def _connect(self) -> AsyncConnection[TupleRow]:
-        return await AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
 
     async def _executed(self, within: float, connection: AsyncConnection[TupleRow], sql: str, values: Any) -> list[Any]:
         """The rows of a statement on a connection, which is free again after it, or closed."""
