@@ -24,7 +24,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.threads import LASTS, in_thread
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
 from emulator.ca.files import ca_file, make_private, write_folder, write_private
-from emulator.store import StoreError
+from emulator.store import StoreError, StoreUncertain
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable, unwritable
 
 logger = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class StoredAuthority(CertificateAuthority):
         except TppExists as error:
             raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
         except StoreUnreachable as error:
-            raise unwritable(error) from error
+            raise (StoreUncertain(f"the bank is stored: {error}") if after_changes else unwritable(error)) from error
         finally:
             self._withdraw(pending)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from emulator.api.messages import Response
 from emulator.assemble import homes
 from emulator.assemble.stored_authority import KEEP
 from emulator.store.postgres.connection import StoreUnreachable
@@ -60,6 +61,15 @@ async def test_a_bank_that_is_not_stored_has_issued_no_tpp(one: Process, two: Pr
         known = {tpp["name"]: tpp for tpp in (await each.control("GET", "tpps", bank=bank))["tpps"]}
         assert known["not-replaced"]["certificate"] == before["certificate"]
         assert "not-issued" not in known
+
+
+async def test_a_bank_whose_tpp_could_not_be_stored_is_not_said_to_be_as_it_was(one: Process, bank: str) -> None:
+    path, body = f"banks/{bank}-new", {"fixtures": "empty", "tpp": {"name": "late-tpp"}}
+    async with commits_of(one, refused, (KEEP,)):
+        answer = await one.ask("PUT", path, body, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == "after"
+    assert "tpp" in await one.control("PUT", path, body, bank=bank, status=200)
 
 
 async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process) -> None:
