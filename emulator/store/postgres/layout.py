@@ -9,7 +9,6 @@ clear, and `assemble/homes.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -21,33 +20,36 @@ from emulator.store.postgres.connection import Session, StoreLayoutNewer, StoreU
 VERSION = 2
 ATTEMPTS = 5  # processes that start together make the same tables
 
-TABLES: tuple[str, ...] = (
+TABLES: Mapping[str, str] = {
     # news: grows with each secret that is stored
-    "CREATE TABLE {schema}.layout (version integer PRIMARY KEY, news bigint NOT NULL DEFAULT 0)",
+    "layout": "version integer PRIMARY KEY, news bigint NOT NULL DEFAULT 0",
     # home, address: the process that has it, and where that is reached; epoch: raised when a lease is taken; until: the
     # end of the lease; made: how often a bank of this name was deleted; sequence: its last change, 0 for a bank that
     # does not exist; checkpoint: the last change in `checkpoint`; written: microseconds from 1970 to the last commit;
     # memory: what the last home has left for the next one (handover.py)
-    "CREATE TABLE {schema}.bank (name text PRIMARY KEY, home text, address text, epoch bigint NOT NULL DEFAULT 0,"
+    "bank": "name text PRIMARY KEY, home text, address text, epoch bigint NOT NULL DEFAULT 0,"
     " until timestamptz NOT NULL DEFAULT 'epoch', made bigint NOT NULL DEFAULT 0, sequence bigint NOT NULL DEFAULT 0,"
-    " checkpoint bigint NOT NULL DEFAULT 0, written bigint NOT NULL DEFAULT 0, memory bytea)",
+    " checkpoint bigint NOT NULL DEFAULT 0, written bigint NOT NULL DEFAULT 0, memory bytea",
     # body: a change as the journal has it
-    "CREATE TABLE {schema}.change (bank text NOT NULL, sequence bigint NOT NULL, body bytea NOT NULL,"
-    " PRIMARY KEY (bank, sequence))",
+    "change": "bank text NOT NULL, sequence bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (bank, sequence)",
     # the parts of a snapshot file, as a state directory has it; negative: the name of one that is no checkpoint
-    "CREATE TABLE {schema}.checkpoint (bank text NOT NULL, sequence bigint NOT NULL, part integer NOT NULL,"
-    " body bytea NOT NULL, PRIMARY KEY (bank, sequence, part))",
-    "CREATE TABLE {schema}.snapshot (bank text NOT NULL, name text NOT NULL, created timestamptz NOT NULL,"
-    " body bytea NOT NULL, PRIMARY KEY (bank, name))",
+    "checkpoint": "bank text NOT NULL, sequence bigint NOT NULL, part integer NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY (bank, sequence, part)",
+    "snapshot": "bank text NOT NULL, name text NOT NULL, created timestamptz NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY (bank, name)",
     # version: the `news` by which the row came
-    "CREATE TABLE {schema}.secret (kind text NOT NULL, name text NOT NULL, version bigint NOT NULL,"
-    " body bytea NOT NULL, PRIMARY KEY (kind, name))",
+    "secret": "kind text NOT NULL, name text NOT NULL, version bigint NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY (kind, name)",
+}
+"""By name: columns and key."""
+
+VIEW = (
     "CREATE VIEW {schema}.document AS"
     " SELECT whole.bank, kind.key AS kind, document.value->>'id' AS id, document.value::jsonb AS body"
     " FROM (SELECT bank, convert_from(string_agg(body, ''::bytea ORDER BY part), 'UTF8')::json AS body"
     " FROM {schema}.checkpoint c JOIN {schema}.bank b ON b.name = c.bank AND b.checkpoint = c.sequence"
     " GROUP BY bank) whole,"
-    " json_each(whole.body) kind, json_each(kind.value) document WHERE kind.key NOT IN ('_store', '_index')",
+    " json_each(whole.body) kind, json_each(kind.value) document WHERE kind.key NOT IN ('_store', '_index')"
 )
 
 # The server would compress them for longer than everything else in a commit takes, and they do not stay for long.
@@ -90,10 +92,8 @@ STEPS: Mapping[int, Sequence[str]] = {
 
 
 _COLUMNS: Mapping[str, frozenset[str]] = {
-    table: frozenset(column.split()[0] for column in columns.split(", ") if not column.startswith("PRIMARY"))
-    for table, columns in re.findall(
-        r"CREATE TABLE {schema}\.(\w+) \((.*?)(?:, PRIMARY KEY .*)?\)$", "\n".join(TABLES), re.M
-    )
+    table: frozenset(column.split()[0] for column in columns.partition(", PRIMARY KEY ")[0].split(", "))
+    for table, columns in TABLES.items()
 }
 """By table: the columns that it has in this version."""
 
@@ -156,8 +156,9 @@ def _present(session: Session) -> list[TupleRow]:
 def _make(session: Session, version: int) -> None:
     if not session.rows("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", session.schema):
         session.rows("CREATE SCHEMA {schema}")  # only then: who may not make schemas can be given one
-    for statement in TABLES:
-        session.rows(statement)
+    for table, columns in TABLES.items():
+        session.rows(f"CREATE TABLE {{schema}}.{table} ({columns})")
+    session.rows(VIEW)
     session.rows("INSERT INTO {schema}.layout (version) VALUES (%s)", version)
     with suppress(errors.FeatureNotSupported, errors.SyntaxError), session.connection.transaction():
         session.rows(UNCOMPRESSED)
