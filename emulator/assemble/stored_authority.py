@@ -110,7 +110,7 @@ class StoredAuthority(CertificateAuthority):
         return new
 
     def lasting(self, *, after_changes: bool = False) -> Generator[object, None, None]:
-        pending = self._take_pending()
+        pending, self.pending = self.pending, {}  # at once: nobody else stores it
         if not pending:
             return
         try:
@@ -127,12 +127,8 @@ class StoredAuthority(CertificateAuthority):
 
     async def keep(self, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
         """Store what is pending by `rows`; StoreUnreachable, TppExists for a name that another process has given."""
-        await self._keep(self._take_pending(), rows)
-
-    def _take_pending(self) -> Pending:
-        """What is pending; nobody else stores it."""
         pending, self.pending = self.pending, {}
-        return pending
+        await self._keep(pending, rows)
 
     async def _keep(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
         """Store these; what could not be stored was not issued."""
