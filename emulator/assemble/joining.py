@@ -36,7 +36,7 @@ from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings, schema_of
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import Server, Session, StoredDataDamaged, StoreUnusable, session, unusable
+from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreSession, StoreUnusable, session, unusable
 from emulator.store.postgres.leases import Leases
 from emulator.web.application import Answering, Watching
 from emulator.web.console.handler import LIFETIME
@@ -115,7 +115,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
     return application
 
 
-def _listening(advertise: str | None, starting: Session) -> tuple[socket.socket, str]:
+def _listening(advertise: str | None, starting: StoreSession) -> tuple[socket.socket, str]:
     """The socket at which the other processes reach this one, and the address that they use.
 
     A name or address that is not one of this machine is that of a gateway or of the machine around a container, which
@@ -182,7 +182,7 @@ async def _run(steps: Generator[object, None, T]) -> T:
 
 
 async def _joined(
-    starting: Session, server: Server, settings: ServeSettings
+    starting: StoreSession, server: Server, settings: ServeSettings
 ) -> tuple[StoredAuthority, ServeSettings, bytes, list[str] | None]:
     """The CA of the service, the settings with its seed, the internal secret, and the scenarios that were applied.
 

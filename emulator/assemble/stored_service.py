@@ -26,7 +26,7 @@ from emulator.store import LoadedDocuments, StoreError
 from emulator.store.check import undecodable
 from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import Session, StoredDataDamaged, application_name, session, unusable
+from emulator.store.postgres.connection import StoredDataDamaged, StoreSession, application_name, session, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
@@ -55,7 +55,7 @@ class StoredService:
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {self._schema})"
 
     @contextmanager
-    def open(self, *, writes: bool = False) -> Iterator[Session]:
+    def open(self, *, writes: bool = False) -> Iterator[StoreSession]:
         """A transaction that reads as of one moment, or one that `writes`; before that, tables are made or migrated.
 
         StoreError for a server that cannot be used and a layout that this program does not know.
@@ -109,7 +109,7 @@ class StoredService:
                             "INSERT INTO {schema}.snapshot VALUES (%s, %s, %s, %b)", name, saved, at, file.content
                         )
 
-    def _check_unused(self, opened: Session) -> None:
+    def _check_unused(self, opened: StoreSession) -> None:
         """StoreError if processes use the store; those that have just ended may have a connection for a moment."""
         name = application_name(self._url, self._schema)
         until = monotonic() + _ENDING
@@ -124,12 +124,12 @@ class StoredService:
             sleep(_ENDING / 10)
 
 
-def _names(opened: Session) -> list[str]:
+def _names(opened: StoreSession) -> list[str]:
     """The existing banks."""
     return [name for (name,) in opened.rows("SELECT name FROM {schema}.bank WHERE sequence > 0 ORDER BY name")]
 
 
-def _files(opened: Session) -> Iterator[StoredFile]:
+def _files(opened: StoreSession) -> Iterator[StoredFile]:
     for kind, name, _, body in opened.rows(READ, -1):
         folder = {ANSWERS: Path("bank"), TPP: Path("tpps", name)}.get(kind, Path())
         for file, content in files_of(kind, name, body).items():
@@ -143,24 +143,24 @@ def _files(opened: Session) -> Iterator[StoredFile]:
             yield StoredFile(Path("banks", name, "snapshots", saved + ENDING), body, created.timestamp())
 
 
-def _content(opened: Session, name: str) -> Content:
+def _content(opened: StoreSession, name: str) -> Content:
     """A bank: its checkpoint and the changes after it."""
     [(sequence, checkpoint)] = opened.rows("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
     changes = opened.rows(CHANGES, name, checkpoint)
     return Content(sequence, checkpoint, changes, partial(_parts, opened, name))
 
 
-def _parts(opened: Session, name: str, file: str) -> Iterator[bytes]:
+def _parts(opened: StoreSession, name: str, file: str) -> Iterator[bytes]:
     return (body for (body,) in opened.rows(PARTS, name, int(file), 0, _ALL))
 
 
-def _snapshots(opened: Session, name: str) -> list[tuple[str, datetime, bytes]]:
+def _snapshots(opened: StoreSession, name: str) -> list[tuple[str, datetime, bytes]]:
     """The snapshots of a bank, the oldest first."""
     statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
     return opened.rows(statement, name)
 
 
-def _write_bank(opened: Session, name: str, body: bytes) -> None:
+def _write_bank(opened: StoreSession, name: str, body: bytes) -> None:
     """A bank from its snapshot file, which says its last change, and which bank of its name it is."""
     sequence = int(re.findall(rb'"sequence":(\d+)', body[:256])[0])
     numbered = re.search(rb'"stream":"%b:(\d+)"' % name.encode(), body)
@@ -208,7 +208,7 @@ def check(stored: StoredService) -> list[Checked]:
         return [_check_service(opened), *(_check_bank(opened, name) for name in _names(opened))]
 
 
-def _check_service(opened: Session) -> Checked:
+def _check_service(opened: StoreSession) -> Checked:
     from emulator.assemble.joining import SERVICE, about
 
     checked = Checked("the service")
@@ -229,7 +229,7 @@ def _check_service(opened: Session) -> Checked:
     return checked
 
 
-def _check_bank(opened: Session, name: str) -> Checked:
+def _check_bank(opened: StoreSession, name: str) -> Checked:
     content, documents = _content(opened, name), LoadedDocuments(KINDS)
     checked = Checked(name, content.sequence)
     [(written, memory)] = opened.rows("SELECT written, memory FROM {schema}.bank WHERE name = %s", name)

@@ -140,7 +140,7 @@ def options(url: str, schema: str) -> dict[str, Any]:
     return {**given, "client_encoding": "utf8", "prepare_threshold": None}
 
 
-class Session:
+class StoreSession:
     """One connection, for a start or a command; psycopg.Error."""
 
     def __init__(self, connection: Connection[TupleRow], schema: str) -> None:
@@ -155,10 +155,10 @@ class Session:
 
 
 @contextmanager
-def session(url: str, schema: str) -> Iterator[Session]:
+def session(url: str, schema: str) -> Iterator[StoreSession]:
     """A `with` block with a connection; psycopg.Error."""
     with psycopg.connect(url, autocommit=True, **options(url, schema)) as connection:
-        yield Session(connection, schema)
+        yield StoreSession(connection, schema)
 
 
 class Server:

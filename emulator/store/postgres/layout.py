@@ -15,7 +15,7 @@ from contextlib import suppress
 from psycopg import errors
 from psycopg.rows import TupleRow
 
-from emulator.store.postgres.connection import Session, StoreLayoutNewer, StoreUnusable
+from emulator.store.postgres.connection import StoreLayoutNewer, StoreSession, StoreUnusable
 
 VERSION = 2
 ATTEMPTS = 5  # processes that start together make the same tables
@@ -106,7 +106,7 @@ _PRESENT = (
 )
 
 
-def prepare(session: Session, *, version: int = VERSION, steps: Mapping[int, Sequence[str]] = STEPS) -> None:
+def prepare(session: StoreSession, *, version: int = VERSION, steps: Mapping[int, Sequence[str]] = STEPS) -> None:
     """Create the tables in the schema, or migrate them; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
     for attempt in range(ATTEMPTS):
         try:
@@ -131,7 +131,7 @@ def prepare(session: Session, *, version: int = VERSION, steps: Mapping[int, Seq
                 raise
 
 
-def verify(session: Session) -> None:
+def verify(session: StoreSession) -> None:
     """Check that the schema has the tables of this version; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
     if not _present(session):
         raise StoreUnusable(
@@ -145,7 +145,7 @@ def verify(session: Session) -> None:
     _check(session, writes=False)
 
 
-def _present(session: Session) -> list[TupleRow]:
+def _present(session: StoreSession) -> list[TupleRow]:
     """Table, column, and whether the user may write there, of each column in the schema; StoreUnusable."""
     rows = session.rows(_PRESENT, session.schema)
     if rows and not {"layout", "bank", "change"} <= {table for table, _, _ in rows}:
@@ -153,7 +153,7 @@ def _present(session: Session) -> list[TupleRow]:
     return rows
 
 
-def _make(session: Session, version: int) -> None:
+def _make(session: StoreSession, version: int) -> None:
     if not session.rows("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", session.schema):
         session.rows("CREATE SCHEMA {schema}")  # only then: who may not make schemas can be given one
     for table, columns in TABLES.items():
@@ -164,7 +164,7 @@ def _make(session: Session, version: int) -> None:
         session.rows(UNCOMPRESSED)
 
 
-def _version(session: Session, most: int) -> int:
+def _version(session: StoreSession, most: int) -> int:
     """The version of the tables; StoreLayoutNewer if it is above `most`."""
     rows = session.rows("SELECT version FROM {schema}.layout")
     if not rows or not isinstance(rows[0][0], int):
@@ -178,7 +178,7 @@ def _version(session: Session, most: int) -> int:
     return version
 
 
-def _check(session: Session, *, writes: bool = True) -> None:
+def _check(session: StoreSession, *, writes: bool = True) -> None:
     """Check that every table has its columns, and that the user may write to it; StoreUnusable."""
     rows = _present(session)
     for table, columns in _COLUMNS.items():
@@ -191,5 +191,5 @@ def _check(session: Session, *, writes: bool = True) -> None:
         )
 
 
-def _foreign(session: Session) -> StoreUnusable:
+def _foreign(session: StoreSession) -> StoreUnusable:
     return StoreUnusable(f"schema {session.schema} has tables of something else: name another one with --store-schema")
