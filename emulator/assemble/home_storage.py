@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from emulator.assemble.homes import LOST, NOWHERE, Homes
-from emulator.assemble.storage import New, Owed, Storage
-from emulator.assemble.stored_authority import Pending
+from emulator.assemble.storage import New, Storage
 from emulator.bank.bank import Bank
-from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import in_thread
-from emulator.ca import TppExists
 from emulator.store import Documents, Image, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
-from emulator.store.postgres.connection import StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Lease
 from emulator.store.postgres.log import DELETE, EMPTY, PostgresLog
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
@@ -106,23 +101,6 @@ class HomeStorage(Storage):
     def __init__(self, homes: Homes) -> None:
         super().__init__()
         self._homes = homes
-
-    def owed(self) -> Owed | None:
-        """The storing of TPPs that were issued; it is taken on now, as another task stores what is pending, too."""
-        authority = self._homes.authority
-        return partial(self._issued, authority.take_pending()) if authority.pending else None
-
-    async def _issued(self, pending: Pending, stored: bool) -> None:
-        authority = self._homes.authority
-        if not stored:
-            authority.withdraw(pending)
-            return
-        try:
-            await authority.keep(pending, self._homes.server.rows)
-        except TppExists as error:
-            raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
-        except StoreUnreachable as error:
-            raise unwritable(error) from error
 
     def names(self) -> Set[str]:
         """Every bank, as of the last look."""

@@ -437,9 +437,8 @@ class Homes:
         else:
             self.authority.learn(await self.server.rows(READ, self.authority.version))
         self.authority.adopt()  # what is stored is known: a folder may be that of a TPP that could not be replaced
-        if self.authority.pending:
-            with suppress(TppExists):  # another process has just issued one of this name
-                await self.authority.keep(self.authority.take_pending(), self.server.rows)
+        with suppress(TppExists):  # another process has just issued one of this name
+            await self.authority.keep(self.server.rows)
         closed = [name for name, lease in self.leases.held.items() if self._is_closed(lease)]
         if closed:
             await self._give_back(closed)

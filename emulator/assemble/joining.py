@@ -23,7 +23,6 @@ from uuid import uuid4
 
 import orjson
 import psycopg
-from psycopg import AsyncConnection
 
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, apply_flags, registry_for
@@ -37,7 +36,7 @@ from emulator.control.operation import BankSpec
 from emulator.settings import ServeSettings, schema_of
 from emulator.store import StoreUnwritable
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnusable, unusable
+from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreSession, StoreUnusable, session, unusable
 from emulator.store.postgres.leases import Leases
 from emulator.web.application import Answering, Watching
 from emulator.web.console.handler import LIFETIME
@@ -96,10 +95,10 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
     server.open()
     with ExitStack() as undo:
         try:
-            async with server.connection() as connection:
-                await layout.prepare(connection, server.schema)
-                authority, settings, secret, begun = await _joined(connection, server.schema, settings)
-                bound, address = _listening(settings.advertise, connection)
+            with session(server.url, server.schema) as starting:
+                layout.prepare(starting)
+                authority, settings, secret, begun = await _joined(starting, server, settings)
+                bound, address = _listening(settings.advertise, starting)
                 undo.callback(bound.close)
             homes = Homes(server, Leases(server, uuid4().hex, address), authority, bound=bound, secret=secret)
             registry = homes.registry = registry_for(settings, authority, begins, storage=HomeStorage(homes))
@@ -117,13 +116,13 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
     return application
 
 
-def _listening(advertise: str | None, connection: AsyncConnection[Any]) -> tuple[socket.socket, str]:
+def _listening(advertise: str | None, starting: StoreSession) -> tuple[socket.socket, str]:
     """The socket at which the other processes reach this one, and the address that they use.
 
     A name or address that is not one of this machine is that of a gateway or of the machine around a container, which
     passes connections on: they may come in anywhere.
     """
-    with socket.socket(fileno=socket.dup(connection.fileno())) as own:
+    with socket.socket(fileno=socket.dup(starting.connection.fileno())) as own:
         reaching = "127.0.0.1" if own.family == socket.AF_UNIX else own.getsockname()[0]
     named = _HOST_PORT.fullmatch(advertise or reaching.join("[]"))
     assert named is not None
@@ -184,7 +183,7 @@ async def _run(steps: Generator[object, None, T]) -> T:
 
 
 async def _joined(
-    connection: AsyncConnection[Any], schema: str, settings: ServeSettings
+    starting: StoreSession, server: Server, settings: ServeSettings
 ) -> tuple[StoredAuthority, ServeSettings, bytes, list[str] | None]:
     """The CA of the service, the settings with its seed, the internal secret, and the scenarios that were applied.
 
@@ -192,26 +191,27 @@ async def _joined(
     """
 
     async def rows(statement: str, *values: Any, **_: Any) -> list[Any]:
-        cursor = await connection.execute(statement.replace("{schema}", f'"{schema}"'), values, binary=True)
-        return await cursor.fetchall() if cursor.description else []
+        return starting.rows(statement, *values)
 
-    async with connection.transaction():
-        await rows("SELECT news FROM {schema}.layout FOR UPDATE")
-        known = dict(await rows("SELECT kind, body FROM {schema}.secret WHERE kind IN (%s, %s)", SERVICE, ENTRANCE))
+    with starting.connection.transaction():
+        starting.rows("SELECT news FROM {schema}.layout FOR UPDATE")
+        known: dict[str, bytes] = dict(
+            starting.rows("SELECT kind, body FROM {schema}.secret WHERE kind IN (%s, %s)", SERVICE, ENTRANCE)
+        )
         service = about(known.get(SERVICE, b"{}"))
         settings = _with_seed(settings, service.get("flags", {}))
         _compare(_flags_of(settings), service.get("flags", {}))
-        await rows(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
-        authority = StoredAuthority(settings.state, await rows(READ, -1), clock=real_now)
+        starting.rows(FORGET, str(int(real_now().timestamp() - LIFETIME.total_seconds())))
+        authority = StoredAuthority(settings.state, starting.rows(READ, -1), server, clock=real_now)
         authority.adopt()
         authority.demo()
-        await authority.keep(authority.take_pending(), rows)
+        await authority.keep(rows)
         secret = known.get(ENTRANCE)
         if secret is None:
             secret = secrets.token_hex(32).encode()
-            await rows(KEEP, ENTRANCE, "", secret, False)
+            starting.rows(KEEP, ENTRANCE, "", secret, False)
         if SERVICE not in known or service.get("flags") != _flags_of(settings):
-            await rows(KEEP, SERVICE, "", _about(_flags_of(settings), service.get("scenarios", ())), True)
+            starting.rows(KEEP, SERVICE, "", _about(_flags_of(settings), service.get("scenarios", ())), True)
     return authority, settings, secret, service.get("scenarios")
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,12 +36,6 @@ from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
 New = tuple[Documents, Callable[[], None]]
 """The documents of a new bank, and what puts it in its place."""
-
-Owed = Callable[[bool], Awaitable[None]]
-"""What is stored besides the changes of a request; called with whether these are stored, or it goes with them.
-
-BankError for a request that is refused in the end, StoreUnwritable if it cannot be done.
-"""
 
 _TEMPORARY = re.compile(r"\.(?:new|deleted|replaced-(?P<name>.+))-[0-9a-f]{12}")
 
@@ -93,10 +87,6 @@ class Storage:
     def snapshots(self, _name: str) -> Snapshots:
         """The snapshots of a bank."""
         return Snapshots()
-
-    def owed(self) -> Owed | None:
-        """What the answer to the request that was just handled waits for besides its changes, if it `confirms`."""
-        return None
 
     def sweep(self) -> None:
         """Clean up after a killed process."""

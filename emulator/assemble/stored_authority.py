@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from operator import itemgetter
@@ -20,10 +20,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from emulator.assemble.copying import CA_FILES
+from emulator.bank.errors import BankError
+from emulator.bank.threads import LASTS, in_thread
 from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials, TppExists
 from emulator.ca.files import ca_file, make_private, write_folder, write_private
-from emulator.store import StoreError
-from emulator.store.postgres.connection import StoredDataDamaged
+from emulator.store import StoreError, StoreUncertain
+from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable, unwritable
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +58,11 @@ class StoredAuthority(CertificateAuthority):
     Raises StoreError where `directory` belongs to another CA.
     """
 
-    def __init__(self, directory: Path, secrets: Iterable[Secret], *, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, directory: Path, secrets: Iterable[Secret], server: Server, *, clock: Callable[[], datetime]
+    ) -> None:
         self.pending: Pending = {}
+        self._server = server
         self.ended: dict[str, int] = {}  # logins to the console, by id, with their times
         self.version = 0  # of the last secret that was read
         self._place = directory
@@ -104,16 +109,29 @@ class StoredAuthority(CertificateAuthority):
                 logger.error("%s", error)
         return new
 
-    def take_pending(self) -> Pending:
-        """What is pending, for `keep` or `withdraw`; nobody else stores it."""
+    def lasting(self, *, after_changes: bool = False) -> Generator[object, None, None]:
+        pending, self.pending = self.pending, {}  # at once: nobody else stores it
+        if not pending:
+            return
+        try:
+            if after_changes:
+                yield LASTS
+            keeping = self._keep(pending, self._server.rows)
+            yield from in_thread(lambda: self._server.submit(keeping).result(), lasts=True)
+        except TppExists as error:
+            raise BankError("CONFLICT", f"The TPP {error} was issued by another process.", "name") from error
+        except StoreUnreachable as error:
+            raise (StoreUncertain(f"the bank is stored: {error}") if after_changes else unwritable(error)) from error
+        finally:
+            self._withdraw(pending)
+
+    async def keep(self, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
+        """Store what is pending by `rows`; StoreUnreachable, TppExists for a name that another process has given."""
         pending, self.pending = self.pending, {}
-        return pending
+        await self._keep(pending, rows)
 
-    async def keep(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
-        """Store what was taken by `rows`; StoreUnreachable, TppExists for a name that another process has given.
-
-        What could not be stored was not issued.
-        """
+    async def _keep(self, pending: Pending, rows: Callable[..., Awaitable[Sequence[Any]]]) -> None:
+        """Store these; what could not be stored was not issued."""
         try:
             for (kind, name), (files, replace) in [*pending.items()]:
                 if not await rows(KEEP, kind, name, secret_of(files), replace, again=False):
@@ -121,15 +139,14 @@ class StoredAuthority(CertificateAuthority):
                 del pending[kind, name]
                 if kind == TPP:
                     _mirror(self._place / "tpps" / name, files)
-        except (StoreError, TppExists):
-            self.withdraw(pending)
-            raise
+        finally:
+            self._withdraw(pending)
 
-    def withdraw(self, pending: Pending) -> None:
-        """Forget what was taken and not stored."""
+    def _withdraw(self, pending: Pending) -> None:
+        """Forget what was not stored."""
         for _, name in pending:
             self._in_memory.pop(name, None)
-        self.version = 0  # the next refresh brings back what was replaced
+            self.version = 0  # the next refresh brings back what was replaced
 
     def _enter(self, name: str, files: dict[str, bytes]) -> None:
         try:
@@ -140,10 +157,11 @@ class StoredAuthority(CertificateAuthority):
         self._in_memory[name] = Credentials(name, certificate, files["key.pem"])
         _mirror(self._place / "tpps" / name, files)
 
-    def log_out(self, identity: str, started: int) -> None:
+    def log_out(self, identity: str, started: int) -> Generator[object, None, None]:
         """End a login to the console, by a row that is named so that those of old logins come first."""
         self.ended[identity] = started
         self.pending[LOGOUT, f"{started}.{identity}"] = {}, True
+        yield from self.lasting()
 
     def adopt(self) -> None:
         """Take the TPPs that `tpp new` has added beside this process, the oldest first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +11,9 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from time import monotonic, sleep, time_ns
-from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from emulator.assemble.copying import StoredFile, not_empty
@@ -29,7 +26,7 @@ from emulator.store import LoadedDocuments, StoreError
 from emulator.store.check import undecodable
 from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import StoredDataDamaged, application_name, options, unusable
+from emulator.store.postgres.connection import StoredDataDamaged, StoreSession, application_name, session, unusable
 from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
 from emulator.store.snapshot import image_from_bytes, snapshot_bytes
 
@@ -52,144 +49,131 @@ class StoredService:
     def __init__(self, url: str, schema: str) -> None:
         self._url = url
         self._schema = schema
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
 
     def __str__(self) -> str:
         parts = urlsplit(self._url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {self._schema})"
 
-    def query(self, statement: str, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
-        """The result of a statement, in which `{schema}` stands for the schema."""
-        if self._connection is None:
-            raise RuntimeError("the place is not open")
-        query = sql.SQL(statement).format(schema=sql.Identifier(self._schema))
-        return self._connection.execute(query, values, binary=True)
-
     @contextmanager
-    def open(self, *, writes: bool = False) -> Iterator[None]:
+    def open(self, *, writes: bool = False) -> Iterator[StoreSession]:
         """A transaction that reads as of one moment, or one that `writes`; before that, tables are made or migrated.
 
         StoreError for a server that cannot be used and a layout that this program does not know.
         """
         try:
-            url = make_conninfo(self._url, application_name=_OWN_NAME)
-            how = options(url, self._schema)
-
-            async def examine() -> None:
-                async with await psycopg.AsyncConnection.connect(url, autocommit=True, **how) as connection:
-                    await (layout.prepare if writes else layout.verify)(connection, self._schema)
-
-            asyncio.run(examine())
-            level = "READ COMMITTED" if writes else "REPEATABLE READ READ ONLY"
-            with psycopg.connect(url, autocommit=True, **how) as self._connection:
-                self._connection.execute(f"BEGIN ISOLATION LEVEL {level}")
-                yield
-                self._connection.execute("COMMIT")
+            with session(make_conninfo(self._url, application_name=_OWN_NAME), self._schema) as opened:
+                (layout.prepare if writes else layout.verify)(opened)
+                opened.rows(f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}")
+                yield opened
+                opened.rows("COMMIT")
         except psycopg.Error as error:
             raise unusable(error, self._schema) from error
-        finally:
-            self._connection = None
 
     @contextmanager
     def reading(self) -> Iterator[Iterator[StoredFile]]:
         """Everything as of one moment, also while processes write; StoredDataDamaged."""
-        with self.open():
-            if not self.names():
+        with self.open() as opened:
+            if not _names(opened):
                 raise StoreError(f"{self} holds no bank")
-            yield self._files()
-
-    def names(self) -> list[str]:
-        """The existing banks."""
-        return [name for (name,) in self.query("SELECT name FROM {schema}.bank WHERE sequence > 0 ORDER BY name")]
-
-    def _files(self) -> Iterator[StoredFile]:
-        for kind, name, _, body in self.query(READ, -1).fetchall():
-            folder = {ANSWERS: Path("bank"), TPP: Path("tpps", name)}.get(kind, Path())
-            for file, content in files_of(kind, name, body).items():
-                yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
-        for name in self.names():
-            documents, whole = LoadedDocuments(KINDS), self.content(name)
-            fill(documents, name, whole)
-            body = snapshot_bytes(documents.freeze(), whole.sequence)
-            yield StoredFile(Path("banks", name, SNAPSHOT), body)
-            for saved, created, body in self.snapshots(name):
-                yield StoredFile(Path("banks", name, "snapshots", saved + ENDING), body, created.timestamp())
-
-    def content(self, name: str) -> Content:
-        """A bank: its checkpoint and the changes after it."""
-        [(sequence, checkpoint)] = self.query("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
-        changes = self.query(CHANGES, name, checkpoint).fetchall()
-        return Content(sequence, checkpoint, changes, partial(self._parts, name))
-
-    def _parts(self, name: str, file: str) -> Iterator[bytes]:
-        return (body for (body,) in self.query(PARTS, name, int(file), 0, _ALL))
-
-    def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
-        """The snapshots of a bank, the oldest first."""
-        statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
-        return self.query(statement, name).fetchall()
+            yield _files(opened)
 
     def write(self, files: Iterator[StoredFile], *, replace: bool) -> None:
         """Replace the content of the store by what is given, in one transaction."""
-        with self.open(writes=True):
+        with self.open(writes=True) as opened:
             if replace:
-                self._check_unused()
-            self.query("SELECT news FROM {schema}.layout FOR UPDATE")
-            locked = self.query("SELECT name, sequence FROM {schema}.bank ORDER BY name FOR UPDATE")
+                self._check_unused(opened)
+            opened.rows("SELECT news FROM {schema}.layout FOR UPDATE")
+            locked = opened.rows("SELECT name, sequence FROM {schema}.bank ORDER BY name FOR UPDATE")
             present = [name for name, sequence in locked if sequence > 0]
-            has_ca = self.query("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA).fetchone() is not None
-            if (present or has_ca) and not replace:
+            if (present or opened.rows("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA)) and not replace:
                 raise not_empty(self, present)
-            self._check_unused()  # again: from now on a process that starts waits for the lock
+            self._check_unused(opened)  # again: from now on a process that starts waits for the lock
             for table in ("change", "checkpoint", "snapshot", "secret"):
-                self.query(f"DELETE FROM {{schema}}.{table} WHERE true")
+                opened.rows(f"DELETE FROM {{schema}}.{table} WHERE true")
             # the rows stay, as their epochs must not begin again: a process may still believe to have a bank
-            self.query(
+            opened.rows(
                 "UPDATE {schema}.bank SET epoch = epoch + 1, sequence = 0, checkpoint = 0, home = NULL,"
                 " until = 'epoch', memory = NULL"
             )
             for (kind, name), group in groupby(files, _secret):
                 if kind:
                     body = secret_of({file.path.name: file.content for file in group})
-                    self.query(KEEP, kind, name, body, True)
+                    opened.rows(KEEP, kind, name, body, True)
                     continue
                 for file in group:
                     if file.path.name == SNAPSHOT:
-                        self._write_bank(name, file.content)
+                        _write_bank(opened, name, file.content)
                     else:
                         saved, at = file.path.name.removesuffix(ENDING), datetime.fromtimestamp(file.time or 0, UTC)
-                        self.query(
+                        opened.rows(
                             "INSERT INTO {schema}.snapshot VALUES (%s, %s, %s, %b)", name, saved, at, file.content
                         )
 
-    def _write_bank(self, name: str, body: bytes) -> None:
-        """A bank from its snapshot file, which says its last change, and which bank of its name it is."""
-        sequence = int(re.findall(rb'"sequence":(\d+)', body[:256])[0])
-        numbered = re.search(rb'"stream":"%b:(\d+)"' % name.encode(), body)
-        self.query(
-            "INSERT INTO {schema}.bank AS b (name, epoch, made, sequence, checkpoint, written)"
-            " VALUES (%s, 1, %s, %s, %s, %s)"
-            " ON CONFLICT (name) DO UPDATE SET epoch = b.epoch + 1, made = greatest(b.made, excluded.made),"
-            " sequence = excluded.sequence, checkpoint = excluded.checkpoint, written = excluded.written",
-            *(name, int(numbered[1]) - 1 if numbered else 0, sequence, sequence, time_ns() // 1000),
-        )
-        for part, at in enumerate(range(0, len(body), PART)):
-            values = (name, sequence, part, body[at : at + PART])
-            self.query("INSERT INTO {schema}.checkpoint VALUES (%s, %s, %s, %b)", *values)
-
-    def _check_unused(self) -> None:
+    def _check_unused(self, opened: StoreSession) -> None:
         """StoreError if processes use the store; those that have just ended may have a connection for a moment."""
         name = application_name(self._url, self._schema)
         until = monotonic() + _ENDING
         while True:
-            self.query("SELECT pg_catalog.pg_stat_clear_snapshot()")  # else a transaction sees the same each time
-            user = self.query(_USER, name).fetchone()
-            if user is None:
+            opened.rows("SELECT pg_catalog.pg_stat_clear_snapshot()")  # else a transaction sees the same each time
+            users = opened.rows(_USER, name)
+            if not users:
                 return
             if monotonic() > until:
-                used = f"{self} is in use by a process connected from {user[0]}"
+                used = f"{self} is in use by a process connected from {users[0][0]}"
                 raise StoreError(f"{used}: stop all processes that use it")
             sleep(_ENDING / 10)
+
+
+def _names(opened: StoreSession) -> list[str]:
+    """The existing banks."""
+    return [name for (name,) in opened.rows("SELECT name FROM {schema}.bank WHERE sequence > 0 ORDER BY name")]
+
+
+def _files(opened: StoreSession) -> Iterator[StoredFile]:
+    for kind, name, _, body in opened.rows(READ, -1):
+        folder = {ANSWERS: Path("bank"), TPP: Path("tpps", name)}.get(kind, Path())
+        for file, content in files_of(kind, name, body).items():
+            yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
+    for name in _names(opened):
+        documents, whole = LoadedDocuments(KINDS), _content(opened, name)
+        fill(documents, name, whole)
+        body = snapshot_bytes(documents.freeze(), whole.sequence)
+        yield StoredFile(Path("banks", name, SNAPSHOT), body)
+        for saved, created, body in _snapshots(opened, name):
+            yield StoredFile(Path("banks", name, "snapshots", saved + ENDING), body, created.timestamp())
+
+
+def _content(opened: StoreSession, name: str) -> Content:
+    """A bank: its checkpoint and the changes after it."""
+    [(sequence, checkpoint)] = opened.rows("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
+    changes = opened.rows(CHANGES, name, checkpoint)
+    return Content(sequence, checkpoint, changes, partial(_parts, opened, name))
+
+
+def _parts(opened: StoreSession, name: str, file: str) -> Iterator[bytes]:
+    return (body for (body,) in opened.rows(PARTS, name, int(file), 0, _ALL))
+
+
+def _snapshots(opened: StoreSession, name: str) -> list[tuple[str, datetime, bytes]]:
+    """The snapshots of a bank, the oldest first."""
+    statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
+    return opened.rows(statement, name)
+
+
+def _write_bank(opened: StoreSession, name: str, body: bytes) -> None:
+    """A bank from its snapshot file, which says its last change, and which bank of its name it is."""
+    sequence = int(re.findall(rb'"sequence":(\d+)', body[:256])[0])
+    numbered = re.search(rb'"stream":"%b:(\d+)"' % name.encode(), body)
+    opened.rows(
+        "INSERT INTO {schema}.bank AS b (name, epoch, made, sequence, checkpoint, written)"
+        " VALUES (%s, 1, %s, %s, %s, %s)"
+        " ON CONFLICT (name) DO UPDATE SET epoch = b.epoch + 1, made = greatest(b.made, excluded.made),"
+        " sequence = excluded.sequence, checkpoint = excluded.checkpoint, written = excluded.written",
+        *(name, int(numbered[1]) - 1 if numbered else 0, sequence, sequence, time_ns() // 1000),
+    )
+    for part, at in enumerate(range(0, len(body), PART)):
+        values = (name, sequence, part, body[at : at + PART])
+        opened.rows("INSERT INTO {schema}.checkpoint VALUES (%s, %s, %s, %b)", *values)
 
 
 def _secret(file: StoredFile) -> tuple[str, str]:
@@ -220,15 +204,15 @@ class Checked:
 
 def check(stored: StoredService) -> list[Checked]:
     """Everything that is stored, as of one moment; StoreError if it cannot be read."""
-    with stored.open():
-        return [_check_service(stored), *(_check_bank(stored, name) for name in stored.names())]
+    with stored.open() as opened:
+        return [_check_service(opened), *(_check_bank(opened, name) for name in _names(opened))]
 
 
-def _check_service(stored: StoredService) -> Checked:
+def _check_service(opened: StoreSession) -> Checked:
     from emulator.assemble.joining import SERVICE, about
 
     checked = Checked("the service")
-    secrets = stored.query("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name").fetchall()
+    secrets = opened.rows("SELECT kind, name, version, body FROM {schema}.secret ORDER BY kind, name")
     for kind, name, version, body in secrets:
         checked.sequence = max(checked.sequence, version)
         with checked.finding():
@@ -236,19 +220,19 @@ def _check_service(stored: StoredService) -> Checked:
                 about(body)
             elif kind in (CA, ANSWERS, TPP):
                 files_of(kind, name, body, checked=True)
-    if stored.names() and not any(secret[0] == CA for secret in secrets):
+    if _names(opened) and not any(secret[0] == CA for secret in secrets):
         checked.problems.append("the sandbox CA is missing")
-    left = stored.query(
+    left = opened.rows(
         "SELECT DISTINCT bank FROM {schema}.change WHERE bank NOT IN (SELECT name FROM {schema}.bank) ORDER BY bank"
     )
     checked.problems += [f"the row in bank of {name} is missing" for (name,) in left]
     return checked
 
 
-def _check_bank(stored: StoredService, name: str) -> Checked:
-    content, documents = stored.content(name), LoadedDocuments(KINDS)
+def _check_bank(opened: StoreSession, name: str) -> Checked:
+    content, documents = _content(opened, name), LoadedDocuments(KINDS)
     checked = Checked(name, content.sequence)
-    [(written, memory)] = stored.query("SELECT written, memory FROM {schema}.bank WHERE name = %s", name)
+    [(written, memory)] = opened.rows("SELECT written, memory FROM {schema}.bank WHERE name = %s", name)
     if not 0 <= written <= _LATEST:
         checked.problems.append(f"the time {written} in the row of bank {name} is out of range")
     with checked.finding(f"what the last home of bank {name} had in memory"):
@@ -264,7 +248,7 @@ def _check_bank(stored: StoredService, name: str) -> Checked:
             fill(documents, name, content)
             checked.documents = sum(len(table.rows) for table in documents.tables.values())
         checked.problems += [f"kind {kind}: {wrong}" for kind, wrong in undecodable(documents).items()]
-    for saved, _, body in stored.snapshots(name):
+    for saved, _, body in _snapshots(opened, name):
         with checked.finding(f"the snapshot {saved}"):
             image_from_bytes(body, KINDS, file=Path(saved))
     return checked

@@ -14,8 +14,6 @@ undone and its answers become 503; the changes of that bank are then written one
                                              or 409 where this process deletes the bank
     StoreUncertain: nobody knows             HANG_UP: the connection is closed without an answer
     long work, whatever failed               its next step raises the error
-    what one request owes (`Storage.owed`)   that request alone is refused: 409, or 503. The TPP of a new bank is not
-                                             stored without it
     work outside of a turn (`change`)        only logged
 
 With `--durability power` the end of a turn also waits for the fsync of its changes, and with `--store` for its commit;
@@ -40,7 +38,6 @@ from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry, address_of, bank_of, part_of
-from emulator.assemble.storage import Owed
 from emulator.bank.errors import BankError
 from emulator.store import Documents, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.journal_log import Abandoned
@@ -76,7 +73,6 @@ class Turns:
         self._outcomes = registry.outcomes
         self._counts = registry.counts
         self._handled: Handled = []
-        self._owed: list[tuple[Request, Answered, Owed, Documents | None]] = []
         self._compactions: set[asyncio.Task[None]] = set()
         self._ending = Event()
 
@@ -93,11 +89,6 @@ class Turns:
             shown = self._documents_of(request)
             if isinstance(answer, Unfinished) and answer.documents is None:
                 answer.documents = shown
-            if (owed := self._registry.storage.owed()) is not None:
-                is_of_bank = bank_of(request)[1]  # the TPP of a bank that is made
-                self._owed.append((request, answer, owed, shown if is_of_bank else None))
-                if not is_of_bank:  # a TPP is issued, or a login ended, whatever becomes of the bank
-                    shown = self._registry.stand_in().bank.documents
         self._handled.append((request, answer, shown))
         self.count += 1
         return answer
@@ -123,10 +114,9 @@ class Turns:
                     if not isinstance(error, StoreUnwritable):
                         logger.exception("the changes of a turn could not be written")
                     failed[store] = error
-        if self._waits and ((waiting := self._waiting(handled, written, failed)) or self._owed):
-            owed, self._owed = self._owed, []
+        if self._waits and (waiting := self._waiting(handled, written, failed)):
             concluded = partial(self._concluded, handled, written, failed, ended, began)
-            return self._lasting(waiting, owed, failed, concluded)
+            return self._lasting(waiting, failed, concluded)
         return self._concluded(handled, written, failed, ended, began)
 
     def _waiting(
@@ -150,7 +140,6 @@ class Turns:
     async def _lasting(
         self,
         waiting: dict[Documents, Awaitable[None]],
-        owed: Iterable[tuple[Request, Answered, Owed, Documents | None]],
         failed: dict[Documents, Exception],
         concluded: Callable[[], Exception | None],
     ) -> Exception | None:
@@ -160,11 +149,6 @@ class Turns:
                 failed[store] = outcome
             elif outcome is not None:
                 raise outcome
-        for request, answer, work, documents in owed:
-            try:
-                await work(documents not in failed)
-            except (BankError, StoreUnwritable) as error:
-                refuse(request, answer, error, self._unwritable)
         return concluded()
 
     def _concluded(
@@ -279,8 +263,8 @@ def refuse(
     error: Exception,
     unwritable: Callable[[Request, BankError], Response | None] = lambda *_: None,
 ) -> None:
-    """Turn an answer into 503, or what a BankError says, in place, as the request log has it too; an unfinished one
-    gets the error in its next step. Where another process has the bank it is marked as void; where nobody knows the
+    """Turn an answer into 503, or 409 where its bank is deleted, in place, as the request log has it too; an unfinished
+    one gets the error in its next step. Where another process has the bank it is marked as void; where nobody knows the
     outcome, or nobody may do once more what is stored already, the client is hung up. `unwritable`: as of `Turns`.
     """
     work = request.unfinished

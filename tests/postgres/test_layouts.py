@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection
 
 from emulator import assemble
 from emulator.cli.main import run
 from emulator.settings import ServeSettings
 from emulator.store.postgres import layout
-from emulator.store.postgres.connection import StoreLayoutNewer
+from emulator.store.postgres.connection import StoreLayoutNewer, session
 from emulator.store.postgres.log import content_of
 from tests.postgres.process import PATIENCE, execute, process
 from tests.postgres.server import ROLE, PostgreSQL
@@ -58,15 +57,15 @@ async def test_a_store_of_layout_1_is_migrated_at_the_first_start(store_url: str
 
 async def test_of_processes_that_start_together_one_migrates(store_url: str) -> None:
     loaded(store_url)
-    async with AsyncExitStack() as ending:
-        connect = AsyncConnection.connect
-        one, two, other = [await ending.enter_async_context(await connect(store_url, autocommit=True)) for _ in "123"]
-        async with asyncio.timeout(PATIENCE), other.transaction():
-            await other.execute(f"SELECT FROM {SCHEMA}.layout FOR UPDATE")
-            starts = asyncio.gather(layout.prepare(one, SCHEMA), layout.prepare(two, SCHEMA))
-            while await execute(store_url, "SELECT count(*) FROM pg_locks WHERE NOT granted") != [(2,)]:
-                await asyncio.sleep(0.01)
-        await starts
+    with ExitStack() as ending:
+        one, two, other = [ending.enter_context(session(store_url, SCHEMA)) for _ in "123"]
+        async with asyncio.timeout(PATIENCE):
+            with other.connection.transaction():
+                other.rows("SELECT FROM {schema}.layout FOR UPDATE")
+                starts = asyncio.gather(*(asyncio.to_thread(layout.prepare, each) for each in (one, two)))
+                while await execute(store_url, "SELECT count(*) FROM pg_locks WHERE NOT granted") != [(2,)]:
+                    await asyncio.sleep(0.01)
+            await starts
     assert await execute(store_url, "SELECT version FROM {schema}.layout") == [(layout.VERSION,)]
 
 
@@ -81,13 +80,13 @@ async def test_a_check_does_not_migrate(store_url: str, capsys: pytest.CaptureFi
 async def test_steps_are_done_once_and_a_newer_layout_is_refused(store_url: str) -> None:
     newer = layout.VERSION + 1
     steps = {layout.VERSION: ["ALTER TABLE {schema}.layout ADD COLUMN colour text DEFAULT 'red'"]}
-    async with await AsyncConnection.connect(store_url, autocommit=True) as connection:
-        await layout.prepare(connection, SCHEMA)
+    with session(store_url, SCHEMA) as starting:
+        layout.prepare(starting)
         for _ in range(2):
-            await layout.prepare(connection, SCHEMA, version=newer, steps=steps)
+            layout.prepare(starting, version=newer, steps=steps)
         assert await execute(store_url, "SELECT version, colour FROM {schema}.layout") == [(newer, "red")]
         with pytest.raises(StoreLayoutNewer, match=f"version {newer}"):
-            await layout.prepare(connection, SCHEMA)
+            layout.prepare(starting)
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
@@ -106,8 +105,8 @@ def test_a_database_may_have_any_encoding(tmp_path: Path, postgresql: PostgreSQL
 
 
 async def test_changes_are_not_compressed(store_url: str) -> None:
-    async with await AsyncConnection.connect(store_url, autocommit=True) as connection:
-        await layout.prepare(connection, SCHEMA)
+    with session(store_url, SCHEMA) as starting:
+        layout.prepare(starting)
     stored = "SELECT attrelid::regclass::text FROM pg_attribute WHERE attname = 'body' AND attstorage = 'e'"
     assert await execute(store_url, stored) == [(f"{SCHEMA}.change",)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -64,6 +63,15 @@ async def test_a_bank_that_is_not_stored_has_issued_no_tpp(one: Process, two: Pr
         assert "not-issued" not in known
 
 
+async def test_a_bank_whose_tpp_could_not_be_stored_is_not_said_to_be_as_it_was(one: Process, bank: str) -> None:
+    path, body = f"banks/{bank}-new", {"fixtures": "empty", "tpp": {"name": "late-tpp"}}
+    async with commits_of(one, refused, (KEEP,)):
+        answer = await one.ask("PUT", path, body, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery.disconnect == "after"
+    assert "tpp" in await one.control("PUT", path, body, bank=bank, status=200)
+
+
 async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process) -> None:
     await two.control("PUT", "banks/red", {"fixtures": "empty", "seed": 5}, status=201)
     assert "red" in [entry["name"] for entry in (await one.control("GET", "banks"))["banks"]]
@@ -111,19 +119,15 @@ async def test_a_tpp_that_two_processes_make_at_once_is_one(one: Process, two: P
 async def test_a_tpp_is_stored_by_the_request_that_issued_it(one: Process, two: Process, bank: str) -> None:
     """Not by what goes on beside it, of which nobody would hear that another process was first."""
 
-    async def late(commit: Any) -> Any:
+    async def late(keeping: Any) -> Any:
         await two.control("POST", "tpps", {"name": "first"}, bank=other, status=201)
         await one.homes._look_around()
-        return await commit
+        return await keeping
 
     other = f"{bank}-other"
     await two.control("PUT", f"banks/{other}", {"fixtures": "empty"}, status=201)
-    async with commits_of(one, late):
-        asked = [
-            one.handler.in_turn(request("PUT", "settings", {"progression": "manual"}, bank=bank)),
-            one.handler.in_turn(request("POST", "tpps", {"name": "first"}, bank=bank)),
-        ]
-        assert [(await answer).status for answer in asked] == [200, 409]
+    async with commits_of(one, late, (KEEP,)):
+        await one.control("POST", "tpps", {"name": "first"}, bank=bank, status=409)
 
 
 async def test_only_the_request_that_issued_a_tpp_fails_with_it(
@@ -145,14 +149,6 @@ async def test_only_the_request_that_issued_a_tpp_fails_with_it(
         one.ask("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
     ]
     assert [(await answer).status for answer in asked] == [200, 503, 200]
-    turns = one.application.turn()
-    answer, ended = turns.handle(request("POST", "tpps", {"name": "homeless"}, bank=bank)), turns.end()
-    assert isinstance(ended, Awaitable)
-    with suppress(StoreUnreachable):
-        await one.homes._look_around()  # which stores what has been issued beside the process
-    await ended
-    assert isinstance(answer, Response)
-    assert answer.status == 503
     monkeypatch.undo()
     assert await now(one, bank) == before + timedelta(hours=2)
     assert "homeless" not in [tpp["name"] for tpp in (await one.control("GET", "tpps", bank=bank))["tpps"]]

@@ -118,6 +118,7 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
             report=reports_preparing(call.bank, "banks", name=name),
         ),
     )
+    yield from call.authority.lasting(after_changes=True)
     yield from call.target_of(created).snapshots.clearing()
     replace(call, service=created).publish("reset", "reset")
     call.banks.publish_to_all("banks", name, "created")

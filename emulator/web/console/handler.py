@@ -40,7 +40,7 @@ class Logouts(Protocol):
     @property
     def ended(self) -> Mapping[str, int]: ...
 
-    def log_out(self, identity: str, started: int) -> None: ...
+    def log_out(self, identity: str, started: int) -> Generator[object, None, None]: ...
 
 
 class BankLogouts:
@@ -55,11 +55,12 @@ class BankLogouts:
         stored = CONSOLE.read(self._documents())
         return {**self._ended, **(stored["ended"] if stored is not None else {})}
 
-    def log_out(self, identity: str, started: int) -> None:
+    def log_out(self, identity: str, started: int) -> Generator[object, None, None]:
         """Store a logout; those of logins that are too old by themselves are forgotten."""
         oldest = started - LIFETIME.total_seconds()
         self._ended = {ended: at for ended, at in {**self.ended, identity: started}.items() if at > oldest}
         CONSOLE.write(self._documents(), {"id": "console", "ended": self._ended})
+        yield from ()
 
 
 class Sessions:
@@ -85,10 +86,11 @@ class Sessions:
         is_young = started > (self._clock() - LIFETIME).timestamp()
         return identity is not None and is_young and identity not in self._logouts.ended
 
-    def end(self, cookie_value: str) -> None:
+    def end(self, cookie_value: str) -> Generator[object, None, None]:
+        """End a login, in steps."""
         identity, started = self._read(cookie_value)
         if identity is not None:
-            self._logouts.log_out(identity, started)
+            yield from self._logouts.log_out(identity, started)
 
     def _read(self, cookie_value: str) -> tuple[str | None, int]:
         """Id and time of the login whose cookie this is; (None, 0) if its signature is wrong."""
@@ -170,8 +172,7 @@ class Console(BarePages):
             if not self._guard.is_token(FORMS, form.get("csrf")):
                 return bare(request, 403, "Not allowed", "The form has expired. Reload the page and try again.")
             if segments == ["logout"]:
-                self._sessions.end(_cookie(request).value)
-                return see_other(root_of(request) + "/console", headers=(_cookie(request).deleted(),))
+                return self._logged_out(request)
         # Most processes never show the console: its pages are imported with the first visit.
         from emulator.web.console import routes
 
@@ -192,6 +193,10 @@ class Console(BarePages):
             return screen.missing("page")
         screen.params = params
         return view(screen)
+
+    def _logged_out(self, request: Request) -> Steps:
+        yield from self._sessions.end(_cookie(request).value)
+        return see_other(root_of(request) + "/console", headers=(_cookie(request).deleted(),))
 
     def _login(self, request: Request, segments: Sequence[str]) -> Response:
         """Show the login form; a correct token redirects to the requested page."""

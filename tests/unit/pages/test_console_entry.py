@@ -14,6 +14,7 @@ import pytest
 from emulator.api import guards
 from emulator.api.messages import Request, Response, finished
 from emulator.bank.kinds import CONSOLE, CUSTOMER
+from emulator.bank.threads import run_to_end
 from emulator.web.console.handler import BankLogouts, Sessions
 from emulator.web.pages.browser import Guard
 from tests.unit.pages.living import Living, living
@@ -103,7 +104,7 @@ def test_a_logout_holds_after_a_restart_and_after_a_reset(guarded: Living) -> No
     guard = Guard(allowed_hosts=(), secret=b"a secret")
     before, after = (Sessions(guard, TOKEN, lambda: now, BankLogouts(lambda: documents)) for _ in range(2))
     first, second = before.start(), before.start()
-    before.end(first)
+    run_to_end(before.end(first))
     assert [after.is_live(cookie) for cookie in (first, second)] == [False, True]
     CONSOLE.delete(documents)
     assert [before.is_live(cookie) for cookie in (first, second)] == [False, True]
