@@ -211,10 +211,10 @@ def _bank(url: str | None) -> Iterator[str]:
     if url is not None:
         yield bank_url(url)
         return
-    from emulator.cli.local_banks import LocalBanks
+    from emulator.assemble.local_banks import LocalBanks
 
-    with closing(LocalBanks()) as banks:
-        yield banks.base
+    with closing(LocalBanks.in_memory()) as banks:
+        yield banks.url
 
 
 def _baseline(file: str | None) -> frozenset[str]:

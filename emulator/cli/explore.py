@@ -86,7 +86,7 @@ def explore(
     client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
     with needs_extra("explore", "conformance explore", page=PAGE):
         from emulator.conformance.explore import search
-    from emulator.cli.local_banks import LocalBanks
+    from emulator.assemble.local_banks import LocalBanks
     from emulator.conformance.explore import report
     from emulator.conformance.program import RunFailed
 
@@ -101,7 +101,7 @@ def explore(
         _line(now)
 
     stopped: KeyboardInterrupt | Failed | None = None  # what a long search came to before is reported all the same
-    with closing(LocalBanks()) as banks:
+    with closing(LocalBanks.in_memory()) as banks:
         looking = search.Search(banks, client, tasks or TASKS, base=seed, jobs=jobs)
         done = looking.progress
         try:
@@ -154,12 +154,12 @@ def replay(
         _print_scenarios(read)
         return
     client = _client(shell, hook, claims, timeout, jobs=1, restarts=True)
-    from emulator.cli.local_banks import LocalBanks
+    from emulator.assemble.local_banks import LocalBanks
     from emulator.conformance.explore.judge import replay as play_again
 
     cases: list[dict[str, Any]] = []
     err, stopped = output == "json", None
-    with closing(LocalBanks()) as banks:
+    with closing(LocalBanks.in_memory()) as banks:
         try:
             for (file, _), outcome in zip(read, play_again([one for _, one in read], banks, client), strict=True):
                 finding = next(iter(outcome.findings), None)

@@ -18,6 +18,7 @@ from aiohttp import web
 
 from emulator.api.service import BankService
 from emulator.assemble import authority_for
+from emulator.assemble.local_banks import loop_thread
 from emulator.bank.bank import Bank
 from emulator.bank.formats import EARLIEST, END, YEARS
 from emulator.bank.payment import self_service
@@ -26,7 +27,6 @@ from emulator.ca.files import write_private
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 from emulator.settings import ConfigurationError, ServeSettings, read
-from emulator.web.server import LoopThread
 
 
 class BankOptions(TypedDict, total=False):
@@ -101,12 +101,6 @@ def filters_for(**filters: Any) -> dict[str, Any]:
             allowed = ", ".join(f"{known}: {kind.__name__}" for known, kind in FILTERS.items())
             raise TypeError(f"requests are filtered by {allowed}, not by {name}={value!r}")
     return filters
-
-
-@cache
-def loop_thread() -> LoopThread:
-    """The loop of this process, started at the first call."""
-    return LoopThread()
 
 
 class BankClock:
@@ -254,11 +248,10 @@ class Received:
 class Receiver:
     """Receives notifications at `uri` and answers 204; `received` has them in the order of arrival."""
 
-    def __init__(self, loop: LoopThread) -> None:
+    def __init__(self) -> None:
         self.received: list[Received] = []
-        self._loop = loop
         self._answers: deque[int] = deque()
-        self._runner, port = loop.run(self._start())
+        self._runner, port = loop_thread().run(self._start())
         self.uri = f"http://127.0.0.1:{port}/notifications"
 
     def answer(self, *statuses: int) -> None:
@@ -271,7 +264,7 @@ class Receiver:
 
     def stop(self) -> None:
         """Close the port."""
-        self._loop.run(self._runner.cleanup())
+        loop_thread().run(self._runner.cleanup())
 
     async def _start(self) -> tuple[web.ServerRunner, int]:
         runner = web.ServerRunner(web.Server(self._receive))

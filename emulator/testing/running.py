@@ -18,8 +18,8 @@ from emulator.api.operations import check_operation
 from emulator.api.service import BankService
 from emulator.api.signature.explain import as_text
 from emulator.assemble import assemble
-from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import apply_all
+from emulator.assemble.local_banks import LocalBanks, loop_thread
 from emulator.bank import fixtures, notifications
 from emulator.bank.authentication import sca_control
 from emulator.bank.bank import Bank
@@ -43,12 +43,10 @@ from emulator.testing.handles import (
     authority,
     filters_for,
     issued,
-    loop_thread,
     moment_of,
     settings_for,
     write_files,
 )
-from emulator.web.server import WebServer, listen
 
 Result = TypeVar("Result")
 
@@ -74,25 +72,17 @@ class RunningBank:
         now: datetime | None = None,
         changes: Mapping[str, Any] | None = None,
     ) -> None:
-        self._application: BankApplication = assemble(
+        self._application = assemble(
             replace(settings, scenario=()), authority=authority(), begins=Beginning(now, "frozen")
         )
         self._service = self._application.default
-        self._loop = loop_thread()
         with ExitStack() as undo:
             undo.callback(self._application.close)
             with self._service.bank.documents.transaction():  # if one is refused, a stored bank stays unchanged
                 self._prepare(settings, now, changes)
-            self._server = WebServer(
-                self._application,
-                host="127.0.0.1",
-                plain=listen(["127.0.0.1"], settings.port, copies=1),  # a test process may have hundreds of banks
-                public_url=settings.public_url,
-                allowed=settings.host_names,
-            )
-            self._loop.run(self._server.start())
+            self._banks = LocalBanks(self._application)
             undo.pop_all()
-        self.url = self._server.urls[0]
+        self.url = self._banks.url
         self.clock = BankClock(self.call)
         self._clients: list[TppClient] = []
         self._addresses = (f"192.0.2.{number % 254 + 1}" for number in count())
@@ -110,7 +100,7 @@ class RunningBank:
 
     def call(self, work: Callable[[BankService], Result]) -> Result:
         """Call `work` with the service of the bank, between two requests."""
-        return self._loop.call(lambda: work(self._service))
+        return self._banks.call(lambda: work(self._service))
 
     def _change(self, change: Callable[[Bank], Result]) -> Result:
         """Call `change` with the bank, in one transaction, after what is due has happened."""
@@ -189,7 +179,7 @@ class RunningBank:
         Send its `uri` as TPP-Notification-URI; `tpp.notification_uri = receiver.uri` does so with every request.
         """
         self.settings(notifications=True)
-        receiver = Receiver(self._loop)
+        receiver = Receiver()
         self._receivers.append(receiver)
         return receiver
 
@@ -198,7 +188,7 @@ class RunningBank:
 
         Waits until all due ones are sent and answered; an attempt takes at most 5 seconds.
         """
-        self._loop.run(self._application.notifier.quiet())
+        loop_thread().run(self._application.notifier.quiet())
         return self.call(lambda service: notifications.listing(service.bank, target=target)[::-1])
 
     def payments(self) -> list[dict[str, Any]]:
@@ -250,8 +240,7 @@ class RunningBank:
         """Close clients, connections and sockets; then warn of each rule of a scenario that has matched no request."""
         unmatched: list[tuple[str, str]] = []
         with ExitStack() as closing:
-            closing.callback(self._loop.call, self._application.close)
-            closing.callback(lambda: self._loop.run(self._server.stop()))
+            closing.callback(self._banks.close)
             for receiver in self._receivers:
                 closing.callback(receiver.stop)
             for client in self._clients:

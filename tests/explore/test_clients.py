@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from emulator.api.messages import Request
-from emulator.cli.local_banks import LocalBanks
+from emulator.assemble.local_banks import LocalBanks
 from emulator.conformance.explore import clients
 from emulator.conformance.explore.play import Run
 from emulator.conformance.explore.schedule import of
@@ -61,7 +61,7 @@ def test_a_slow_machine_is_no_silence_of_the_tpp(monkeypatch: pytest.MonkeyPatch
             """Nothing is printed."""
 
     monkeypatch.setattr(clients, "time", SimpleNamespace(monotonic=monotonic))
-    sandbox = LocalBanks()
+    sandbox = LocalBanks.in_memory()
     with HTTPServer(("127.0.0.1", 0), Hook) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         run = Run(of({"tasks": ["read"]}), sandbox, "stalled")
@@ -101,7 +101,7 @@ def test_a_start_after_a_kill_is_no_silence_of_the_tpp(tmp_path: Path, monkeypat
     monkeypatch.setattr(clients, "OVER", 0.004)
     program = tmp_path / "asks.py"
     program.write_text(ASKS)
-    sandbox = LocalBanks()
+    sandbox = LocalBanks.in_memory()
     run = Run(of({"tasks": ["read"], "restarts": [1]}), sandbox, "restarted")
     clients.Process(command=shlex.join([sys.executable, str(program)]), restarts=True).play(run)
     sandbox.close()

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from emulator.api.messages import Request, Response
+from emulator.assemble.local_banks import LocalBanks
 from emulator.bank import notifications
-from emulator.cli.local_banks import LocalBanks
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
 from emulator.conformance.explore.judge import Claims, Ending
@@ -29,7 +29,7 @@ class Stopped(BaseException):
 
 @lru_cache(maxsize=1)
 def house() -> LocalBanks:
-    return LocalBanks(serves=False, notify=("shop.example",))
+    return LocalBanks.in_memory(serves=False, notify=("shop.example",))
 
 
 class World:

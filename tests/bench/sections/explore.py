@@ -18,7 +18,7 @@ PAUSE = 0.02  # seconds of work of the TPP for each request
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
-    from emulator.cli.local_banks import LocalBanks
+    from emulator.assemble.local_banks import LocalBanks
     from emulator.conformance.explore.clients import Process
     from emulator.conformance.explore.search import Search
 
@@ -28,7 +28,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
             assert tpp.stdout is not None
             base = tpp.stdout.readline().strip()
             client = Process(hook=f"{base}/run", address=f"{base}/claims/{{run}}")
-            sandbox = LocalBanks()
+            sandbox = LocalBanks.in_memory()
             search = Search(sandbox, client, ("pay",), base=1, jobs=JOBS)
             search.trial()
             began, worked = time.perf_counter(), time.process_time()
