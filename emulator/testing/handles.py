@@ -24,9 +24,10 @@ from emulator.bank.formats import EARLIEST, END, YEARS
 from emulator.bank.payment import self_service
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.ca.files import write_private
+from emulator.failure import Failed
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
-from emulator.settings import ConfigurationError, ServeSettings, read
+from emulator.settings import ServeSettings, read
 
 
 class BankOptions(TypedDict, total=False):
@@ -65,7 +66,7 @@ def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
     flags = {name: _texts(value) for name, value in options.items() if name not in ("now", "settings")}
     try:
         return read({"port": "0", "ephemeral": str(options.get("state") is None), **flags}, environment={})
-    except ConfigurationError as error:
+    except Failed as error:
         raise ValueError(str(error)) from None
 
 

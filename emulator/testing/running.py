@@ -333,7 +333,7 @@ class BankFactory(Protocol):
         """A new bank on a free port.
 
         Raises TypeError for an option that is not in BankOptions, ValueError for a value of a wrong form, and
-        StartRefused, ScenarioRefused or BankError for a fixture, scenario or setting that cannot be used.
+        Failed or BankError for a fixture, scenario or setting that cannot be used.
         """
 
 
