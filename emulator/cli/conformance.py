@@ -13,7 +13,7 @@ import click
 from emulator.cli.bank import ask, bank_options, connecting, show, writable_file, write_file
 from emulator.cli.explore import explore, replay
 from emulator.cli.options import Command, OrderedGroup, bank_url, output_option
-from emulator.cli.tested_program import check_program, program_options, report_files, write_report
+from emulator.cli.tested_program import program_options, report_files, tested_program, write_report
 from emulator.failure import CheckFailed, Failed
 
 if TYPE_CHECKING:
@@ -171,12 +171,12 @@ def run(
     from emulator.conformance.runner import ANSWER_SECONDS, Plan, silence
     from emulator.conformance.runner import run as run_plan
 
-    check_program(shell, hook, claims, jobs=jobs, each="{check}")
+    program = tested_program(shell, hook, claims, timeout, jobs=jobs, each="{check}")
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
     checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
-    plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
+    plan = Plan(program, _by_hand if by_hand else None, jobs)
     outcomes, shown = [], set[str]()
     with _bank(url) as address, closing(run_plan(checks, address, plan, connecting(ANSWER_SECONDS))) as ran:
         for outcome in ran:

@@ -14,7 +14,7 @@ import click
 from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
 from emulator.cli.options import Command, output_option
-from emulator.cli.tested_program import check_program, program_options, report_files, write_report
+from emulator.cli.tested_program import program_options, report_files, tested_program, write_report
 from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 
 if TYPE_CHECKING:
@@ -188,10 +188,10 @@ def _client(
 ) -> Process:
     from emulator.conformance.explore.clients import Process
 
-    check_program(shell, hook, claims, jobs=jobs, each="{run}")
+    program = tested_program(shell, hook, claims, timeout, jobs=jobs, each="{run}")
     if shell is None and hook is None:
         raise click.UsageError("use --command or --hook")
-    return Process(shell, hook, claims, timeout, restarts and shell is not None)
+    return Process(program, restarts and shell is not None)
 
 
 def _folder(name: str) -> Path:

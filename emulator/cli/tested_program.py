@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from emulator.cli.bank import writable_file, write_file
 from emulator.cli.options import Command, words
 from emulator.failure import Failed
 from emulator.signals import end_as_interrupted
+
+if TYPE_CHECKING:
+    from emulator.conformance.program import Program
 
 
 def report_files(command: Command) -> Command:
@@ -37,7 +40,7 @@ def write_report(
 
 
 def program_options(each: str) -> Callable[[Command], Command]:
-    """The options that name the TPP, which does a task for each check or run; see `check_program`."""
+    """The options that name the TPP, which does a task for each check or run; see `tested_program`."""
 
     def decorate(command: Command) -> Command:
         for option in (
@@ -62,11 +65,16 @@ def program_options(each: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def check_program(shell: str | None, hook: str | None, claims: str | None, *, jobs: int, each: str) -> None:
-    """Refuse a command that is no program, and addresses that are none; from then on signals end all as Ctrl+C does.
+def tested_program(
+    shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, each: str
+) -> Program:
+    """The TPP of these options; refuses a command that is no program, and addresses that are none.
 
-    Their default would leave the programs and the files with their keys behind.
+    From then on signals end all as Ctrl+C does: their default would leave the programs and the files with their keys
+    behind.
     """
+    from emulator.conformance.program import Program
+
     end_as_interrupted()
     if shell is not None and hook is not None:
         raise click.UsageError("use --command or --hook, not both")
@@ -79,3 +87,4 @@ def check_program(shell: str | None, hook: str | None, claims: str | None, *, jo
             raise click.UsageError(f"{option} takes an http or https address")
     if jobs > 1 and claims is not None and each not in claims:
         raise click.UsageError(f"--jobs needs {each} in --claims, as all banks have the same accounts")
+    return Program(shell, hook, claims, timeout)

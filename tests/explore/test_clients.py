@@ -21,6 +21,7 @@ from emulator.assemble.local_banks import LocalBanks
 from emulator.conformance.explore import clients
 from emulator.conformance.explore.play import Run
 from emulator.conformance.explore.schedule import of
+from emulator.conformance.program import Program
 from tests.explore.world import HOST, house
 
 STALL = 10.0  # seconds
@@ -65,12 +66,12 @@ def test_a_slow_machine_is_no_silence_of_the_tpp(monkeypatch: pytest.MonkeyPatch
     with HTTPServer(("127.0.0.1", 0), Hook) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         run = Run(of({"tasks": ["read"]}), sandbox, "stalled")
-        ending = clients.Process(hook=f"http://127.0.0.1:{server.server_address[1]}/").play(run)
+        ending = clients.Process(Program(hook=f"http://127.0.0.1:{server.server_address[1]}/")).play(run)
         for _ in range(LOOKS):
             looks.put(None)
     sandbox.close()
     assert run.requests == 1
-    assert ending.crash == "the hook answered 500"
+    assert ending.problem == "the hook answered 500"
 
 
 def test_what_is_sent_after_the_end_of_a_run_is_not_judged() -> None:
@@ -103,6 +104,6 @@ def test_a_start_after_a_kill_is_no_silence_of_the_tpp(tmp_path: Path, monkeypat
     program.write_text(ASKS)
     sandbox = LocalBanks.in_memory()
     run = Run(of({"tasks": ["read"], "restarts": [1]}), sandbox, "restarted")
-    clients.Process(command=shlex.join([sys.executable, str(program)]), restarts=True).play(run)
+    clients.Process(Program(shlex.join([sys.executable, str(program)])), restarts=True).play(run)
     sandbox.close()
     assert run.requests == 2

@@ -11,8 +11,9 @@ from emulator.assemble.local_banks import LocalBanks
 from emulator.bank import notifications
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
-from emulator.conformance.explore.judge import Claims, Ending
+from emulator.conformance.explore.judge import Claims
 from emulator.conformance.explore.play import Run
+from emulator.conformance.program import Ending
 from tests.explore.merchant import Merchant
 
 HOST = ("Host", "127.0.0.1:8080")
@@ -117,7 +118,7 @@ class InProcess:
             except Stopped:
                 pass
             except Exception as error:
-                return Ending(crash=f"The TPP crashed: {type(error).__name__}: {error}")
+                return Ending(f"The TPP crashed: {type(error).__name__}: {error}")
             break
         return Ending()
 

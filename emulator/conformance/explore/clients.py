@@ -6,16 +6,15 @@ import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 
-from emulator.bank.threads import aside
-from emulator.conformance import claims, program
-from emulator.conformance.explore.judge import Claims, Ending
+from emulator.conformance import claims
+from emulator.conformance.explore.judge import Claims
 from emulator.conformance.explore.play import Run
+from emulator.conformance.program import Ending, Program, RunFailed, credentials, visit
 
 LOOK = 0.05  # seconds between two looks while nothing happens
 SILENCE = 0.5  # seconds without a request after which bank time moves to what is due
@@ -25,80 +24,60 @@ OVER = 2.0  # seconds without a request, while nothing is due, after which a run
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A TPP as a client of the search, by `command` or `hook`. `{run}` in `address`, that of its claims, stands for the
-    name of the run (BANK_RUN)."""
+    """A program as the TPP of a search; `{run}` in the address of its claims stands for the name of the run (BANK_RUN).
 
-    command: str | None = None
-    hook: str | None = None
-    address: str | None = None
-    timeout: float = 30.0
+    `restarts`: its command can be killed and started again.
+    """
+
+    program: Program
     restarts: bool = False
-    stopped: Event = field(default_factory=Event, compare=False)
 
     def play(self, run: Run) -> Ending:
         """Run the TPP, and act as the customer meanwhile, until it has ended or the run is over."""
         with tempfile.TemporaryDirectory(prefix="explore-") as folder:
             lasting = Path(folder, "lasting")
             lasting.mkdir()
-            files = program.credentials(Path(folder), run.bank.certificate, run.bank.key)
+            files = credentials(Path(folder), run.bank.certificate, run.bank.key)
             environment = {**run.environment, "BANK_FOLDER": str(lasting), **files}
-            if self.command is not None:
-                return self._command(self.command, run, environment)
-            return self._hook(run, environment)
+            accompany = partial(self._drive, run, time.monotonic() + self.program.timeout)
+            ending = self.program.run(environment, accompany)
+            while run.killed:
+                run.bank.call(run.restarted)
+                ending = self.program.run(environment, accompany)
+        if ending.refused:
+            raise RunFailed(str(ending.problem))
+        return ending
 
     def stop(self) -> None:
         """End all runs."""
-        self.stopped.set()
+        self.program.stopped.set()
 
-    def _command(self, command: str, run: Run, environment: Mapping[str, str]) -> Ending:
-        deadline = time.monotonic() + self.timeout
-        with tempfile.TemporaryFile() as output:
-            while True:
-                with program.started(command, environment, output) as process:
-                    over = self._drive(run, aside(process.wait), deadline)
-                    status = process.poll()
-                if run.killed:
-                    run.bank.call(run.restarted)
-                    continue
-                printed = program.printed(output)
-                crash = None
-                if not over and run.endless is None:
-                    crash = program.failure(status, self.timeout, program.reason(printed))
-                return Ending(crash, printed)
+    def _drive(self, run: Run, deadline: float, ended: Future[Any]) -> bool:
+        """Act as the customer, and move bank time while the TPP waits; returns True if the run is over before the TPP.
 
-    def _hook(self, run: Run, environment: Mapping[str, str]) -> Ending:
-        deadline = time.monotonic() + self.timeout
-        answer = aside(partial(program.post, self.hook or "", environment, self.timeout))
-        if self._drive(run, answer, deadline) or run.endless is not None:
-            return Ending()
-        status, problem = answer.result()
-        if 300 <= status < 500:
-            raise program.RunFailed(str(problem))
-        return Ending(problem)
-
-    def _drive(self, run: Run, ended: Future[Any], deadline: float) -> bool:
-        """Act as the customer, and move bank time while the TPP waits; returns whether the run is over before the TPP.
-
-        It also returns when the TPP is to be killed, sends for ever, or has no time left. Raises RunFailed if stopped.
+        So it is when the TPP is to be killed, or sends for ever. Returns False when it has ended, or has no time left.
+        Raises RunFailed if stopped.
         """
         ended.add_done_callback(lambda _: run.news.set())
         silence, patience, requests, before = 0.0, STARTING, run.requests, time.monotonic()
         while not ended.done():
             run.news.wait(LOOK)
             run.news.clear()
-            if self.stopped.is_set():
-                raise program.RunFailed("the run was stopped")
+            if self.program.stopped.is_set():
+                raise RunFailed("the run was stopped")
             now = time.monotonic()
             silence += min(now - before, LOOK)  # what takes longer here is a slow machine, and no silence of the TPP
             before = now
-            if run.killed or run.endless is not None or now > deadline:
+            if run.killed or run.endless is not None:
+                return True
+            if now > deadline:
                 return False
             if requests != run.requests:
                 silence, patience, requests = 0.0, SILENCE, run.requests
             silent = silence > patience
             if run.is_waited_for():
                 for redirect in run.bank.call(partial(run.act, silent=silent)):
-                    program.visit(redirect)
+                    visit(redirect)
                     silence = 0.0
             elif silent and requests:
                 patience = SILENCE
@@ -107,16 +86,17 @@ class Process:
                 elif silence > OVER and run.bank.call(partial(run.leave, requests=requests)):
                     return True
         for redirect in run.bank.call(run.act):
-            program.visit(redirect)
+            visit(redirect)
         return False
 
     def claims(self, run: Run) -> Claims | None:
         """What the TPP claims at its address."""
-        return None if self.address is None else partial(_asked, self.address.replace("{run}", run.name))
+        address = self.program.claims
+        return None if address is None else partial(_asked, address.replace("{run}", run.name))
 
 
 def _asked(address: str, kind: str, identity: str) -> Mapping[str, Any] | None:
     try:
         return claims.asked(address, kind, identity)
     except claims.ClaimUnreadable as problem:
-        raise program.RunFailed(f"--claims: {problem}") from None
+        raise RunFailed(f"--claims: {problem}") from None

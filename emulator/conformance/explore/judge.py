@@ -15,6 +15,7 @@ from emulator.conformance.check import ready
 from emulator.conformance.claims import decimal, state_of
 from emulator.conformance.explore.play import AccountTruth, House, Row, Run
 from emulator.conformance.explore.schedule import FaultSchedule
+from emulator.conformance.program import Ending
 
 # Failures of what should have come until the end
 _UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.kind == "next")
@@ -30,14 +31,6 @@ _ABOUT_LOST = frozenset(check.check for check in ready() if "answerLost" in chec
 GRACE = 20  # answers after the end of a payment within which the TPP may not have asked for it yet
 UNNAMED = "NOTPROVIDED"  # what ISO 20022 has for a payment without an endToEndIdentification
 PAYS_ONE = ("pay", "pay-and-cancel")  # tasks of one payment each
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How the TPP ended: `crash` says how it failed, None if it did not; `output`: the last that it printed."""
-
-    crash: str | None = None
-    output: str = ""
 
 
 Claims = Callable[[str, str], Mapping[str, Any] | None]
@@ -92,7 +85,7 @@ def play(schedule: FaultSchedule, house: House, client: TestedTpp, name: str) ->
         run.bank.call(run.finish)
         findings = judge(run, ending, client.claims(run))
         refused = "" if run.accepted else run.refused
-        return RunOutcome(schedule, findings, run.rows, run.requests == 0, refused, ending.output)
+        return RunOutcome(schedule, findings, run.rows, run.requests == 0, refused, ending.printed)
     finally:
         run.bank.close()
 
@@ -258,8 +251,8 @@ def _was_withdrawn(run: Run) -> bool:
 
 
 def _ended(run: Run, ending: Ending) -> Iterator[Finding]:
-    if ending.crash is not None:
-        yield Finding(4, "crash", ending.crash)
+    if ending.problem is not None:
+        yield Finding(4, "crash", ending.problem)
     if run.endless is not None:
         yield Finding(5, "endless", f"The TPP does not stop sending: {run.endless}.")
 

@@ -21,13 +21,14 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
     from emulator.assemble.local_banks import LocalBanks
     from emulator.conformance.explore.clients import Process
     from emulator.conformance.explore.search import Search
+    from emulator.conformance.program import Program
 
     serve = [sys.executable, "-m", "tests.explore.hooked", str(PAUSE)]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as tpp:
         try:
             assert tpp.stdout is not None
             base = tpp.stdout.readline().strip()
-            client = Process(hook=f"{base}/run", address=f"{base}/claims/{{run}}")
+            client = Process(Program(hook=f"{base}/run", claims=f"{base}/claims/{{run}}"))
             sandbox = LocalBanks.in_memory()
             search = Search(sandbox, client, ("pay",), base=1, jobs=JOBS)
             search.trial()
