@@ -18,9 +18,9 @@ from emulator.cli.tested_program import program_options, report_files, tested_pr
 from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 
 if TYPE_CHECKING:
-    from emulator.conformance.explore.clients import Process
-    from emulator.conformance.explore.schedule import Task
-    from emulator.conformance.explore.search import Breakage, SearchProgress
+    from emulator.explore.clients import Process
+    from emulator.explore.schedule import Task
+    from emulator.explore.search import Breakage, SearchProgress
 
 PAGE = "find-the-fault"
 TASKS: tuple[Task, ...] = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
@@ -85,10 +85,10 @@ def explore(
         raise click.UsageError("--restarts needs --command")
     client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
     with needs_extra("explore", "conformance explore", page=PAGE):
-        from emulator.conformance.explore import search
+        from emulator.explore import search
     from emulator.assemble.local_banks import LocalBanks
-    from emulator.conformance.explore import report
     from emulator.conformance.program import RunFailed
+    from emulator.explore import report
 
     folder = None if save is None else _folder(save)
     shown = 0
@@ -143,8 +143,8 @@ def replay(
 ) -> None:
     """Play again what `explore` has saved, in a file or a folder. Exit 1 while one fails."""
     from emulator.bank.problems import InputRefused
-    from emulator.conformance.explore import report, schedule
     from emulator.conformance.program import RunFailed
+    from emulator.explore import report, schedule
 
     try:
         read = schedule.from_path(Path(path))
@@ -155,7 +155,7 @@ def replay(
         return
     client = _client(shell, hook, claims, timeout, jobs=1, restarts=True)
     from emulator.assemble.local_banks import LocalBanks
-    from emulator.conformance.explore.judge import replay as play_again
+    from emulator.explore.judge import replay as play_again
 
     cases: list[dict[str, Any]] = []
     err, stopped = output == "json", None
@@ -186,7 +186,7 @@ def replay(
 def _client(
     shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, restarts: bool
 ) -> Process:
-    from emulator.conformance.explore.clients import Process
+    from emulator.explore.clients import Process
 
     program = tested_program(shell, hook, claims, timeout, jobs=jobs, each="{run}")
     if shell is None and hook is None:
@@ -203,7 +203,7 @@ def _folder(name: str) -> Path:
 
 def _tell(breakage: Breakage, folder: Path | None, *, err: bool) -> None:
     """Print a failure, on stderr where stdout is for JSON, and write its file."""
-    from emulator.conformance.explore import report
+    from emulator.explore import report
 
     _end_line()
     click.echo(report.failure_text(breakage), err=err)
@@ -216,7 +216,7 @@ def _tell(breakage: Breakage, folder: Path | None, *, err: bool) -> None:
 
 
 def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:
-    from emulator.conformance.explore import schedule
+    from emulator.explore import schedule
 
     texts = []
     for file, one in read:
@@ -242,7 +242,7 @@ def _end_line() -> None:
 def _write(
     where: Mapping[str, str | None], value: Any, cases: Sequence[Mapping[str, Any]], title: str, text: str
 ) -> None:
-    from emulator.conformance.explore import report
+    from emulator.explore import report
 
     junit, html = (lambda _: report.junit_report(cases)), (lambda _: report.html(cases, title=title, text=text))
     write_report(where, value, junit=junit, html=html)

@@ -18,10 +18,10 @@ import pytest
 
 from emulator.api.messages import Request
 from emulator.assemble.local_banks import LocalBanks
-from emulator.conformance.explore import clients
-from emulator.conformance.explore.play import Run
-from emulator.conformance.explore.schedule import of
 from emulator.conformance.program import Program
+from emulator.explore import clients
+from emulator.explore.play import Run
+from emulator.explore.schedule import of
 from tests.explore.world import HOST, house
 
 STALL = 10.0  # seconds
@@ -76,13 +76,13 @@ def test_a_slow_machine_is_no_silence_of_the_tpp(monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_sent_after_the_end_of_a_run_is_not_judged() -> None:
     run = Run(of({"tasks": ["read"]}), house(), "ended")
-    target = f"{urlsplit(run.bank.url).path}/v1/accounts"
+    target = f"{urlsplit(run.url).path}/v1/accounts"
 
     house().application.handle(Request("GET", target, (HOST,)))
     assert not run.leave(requests=0)  # it was not silent
     assert run.leave(requests=1)
     house().application.handle(Request("GET", target, (HOST,)))
-    run.bank.close()
+    run.close()
     assert (run.requests, len(run.rows)) == (1, 1)
 
 

@@ -11,9 +11,9 @@ from emulator.assemble.local_banks import LocalBanks
 from emulator.bank import notifications
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
-from emulator.conformance.explore.judge import Claims
-from emulator.conformance.explore.play import Run
 from emulator.conformance.program import Ending
+from emulator.explore.judge import Claims
+from emulator.explore.play import Run
 from tests.explore.merchant import Merchant
 
 HOST = ("Host", "127.0.0.1:8080")
@@ -77,7 +77,7 @@ class World:
         assert self.shop is not None
         for redirect in self.run.act(silent=silent):
             self.shop.returned(redirect)
-        bank = self.run.bank.service.bank
+        bank = self.run.service.bank
         while due := notifications.claim(bank, most=1, each=1):
             (notification,) = due
             self.shop.notified(notification["body"])
@@ -106,7 +106,7 @@ class InProcess:
         disk = self._disks[run.name] = {}
         for _ in range(MOST_STARTS):
             world = World(run)
-            tpp = Tpp(run.bank.url, house().issued)
+            tpp = Tpp(run.url, run.tpp)
             shop = self._shop(world, tpp, debtor=run.debtor, tasks=tuple(run.schedule.tasks), disk=disk)
             world.shop = shop
             self._last = shop

@@ -19,9 +19,9 @@ PAUSE = 0.02  # seconds of work of the TPP for each request
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
     from emulator.assemble.local_banks import LocalBanks
-    from emulator.conformance.explore.clients import Process
-    from emulator.conformance.explore.search import Search
     from emulator.conformance.program import Program
+    from emulator.explore.clients import Process
+    from emulator.explore.search import Search
 
     serve = [sys.executable, "-m", "tests.explore.hooked", str(PAUSE)]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as tpp:

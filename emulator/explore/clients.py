@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from emulator.conformance import claims
-from emulator.conformance.explore.judge import Claims
-from emulator.conformance.explore.play import Run
 from emulator.conformance.program import Ending, Program, RunFailed, credentials, visit
+from emulator.explore.judge import Claims
+from emulator.explore.play import Run
 
 LOOK = 0.05  # seconds between two looks while nothing happens
 SILENCE = 0.5  # seconds without a request after which bank time moves to what is due
@@ -37,12 +37,12 @@ class Process:
         with tempfile.TemporaryDirectory(prefix="explore-") as folder:
             lasting = Path(folder, "lasting")
             lasting.mkdir()
-            files = credentials(Path(folder), run.bank.certificate, run.bank.key)
+            files = credentials(Path(folder), run.tpp.certificate_pem, run.tpp.key_pem.decode())
             environment = {**run.environment, "BANK_FOLDER": str(lasting), **files}
             accompany = partial(self._drive, run, time.monotonic() + self.program.timeout)
             ending = self.program.run(environment, accompany)
             while run.killed:
-                run.bank.call(run.restarted)
+                run.call(run.restarted)
                 ending = self.program.run(environment, accompany)
         if ending.refused:
             raise RunFailed(str(ending.problem))
@@ -76,16 +76,16 @@ class Process:
                 silence, patience, requests = 0.0, SILENCE, run.requests
             silent = silence > patience
             if run.is_waited_for():
-                for redirect in run.bank.call(partial(run.act, silent=silent)):
+                for redirect in run.call(partial(run.act, silent=silent)):
                     visit(redirect)
                     silence = 0.0
             elif silent and requests:
                 patience = SILENCE
-                if run.bank.call(run.wait):
+                if run.call(run.wait):
                     silence = SILENCE / 2  # the TPP gets a moment to react
-                elif silence > OVER and run.bank.call(partial(run.leave, requests=requests)):
+                elif silence > OVER and run.call(partial(run.leave, requests=requests)):
                     return True
-        for redirect in run.bank.call(run.act):
+        for redirect in run.call(run.act):
             visit(redirect)
         return False
 
