@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import partial, wraps
+from typing import Any, cast
 
 import click
 
@@ -14,9 +14,6 @@ from emulator.cli.bank import writable_file, write_file
 from emulator.cli.options import Command, words
 from emulator.failure import Failed
 from emulator.signals import end_as_interrupted
-
-if TYPE_CHECKING:
-    from emulator.conformance.program import Program
 
 
 def report_files(command: Command) -> Command:
@@ -39,43 +36,46 @@ def write_report(
             write_file(f"--{name}", file, text(report))
 
 
-def program_options(each: str) -> Callable[[Command], Command]:
-    """The options that name the TPP, which does a task for each check or run; see `tested_program`."""
+def program_options(each: str, claims: str) -> Callable[[Command], Command]:
+    """The options that name the TPP, which does a task for each check or run; `claims`: the help of --claims.
+
+    The command gets them as `program`. From then on signals end all as Ctrl+C does: their default would leave the
+    programs and the files with their keys behind.
+    """
 
     def decorate(command: Command) -> Command:
-        for option in (
-            click.option(
-                "--timeout",
-                metavar="SECONDS",
-                type=click.FloatRange(0.1, 3600),
-                default=30.0,
-                show_default=True,
-                help=f"The time for one {each}.",
-            ),
-            click.option(
-                "--hook", metavar="URL", help=f"The address to POST each {each} to; it answers when the TPP is done."
-            ),
-            click.option(
-                "--command", "shell", metavar="CMD", help=f"The command that runs the TPP, once for each {each}."
-            ),
-        ):
-            command = option(command)
-        return command
+        @click.option("--command", "shell", metavar="CMD", help=f"The command that runs the TPP, once for each {each}.")
+        @click.option(
+            "--hook", metavar="URL", help=f"The address to POST each {each} to; it answers when the TPP is done."
+        )
+        @click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(0.1, 3600),
+            default=30.0,
+            show_default=True,
+            help=f"The time for one {each}.",
+        )
+        @click.option("--claims", metavar="URL", help=claims)
+        @wraps(command)
+        def with_program(
+            *, shell: str | None, hook: str | None, claims: str | None, timeout: float, **values: Any
+        ) -> Any:
+            from emulator.conformance.program import Program
+
+            end_as_interrupted()
+            _check(shell, hook, claims)
+            if values.get("jobs", 1) > 1 and claims is not None and f"{{{each}}}" not in claims:
+                raise click.UsageError(f"--jobs needs {{{each}}} in --claims, as all banks have the same accounts")
+            return command(program=Program(shell, hook, claims, timeout), **values)
+
+        return cast(Command, with_program)
 
     return decorate
 
 
-def tested_program(
-    shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, each: str
-) -> Program:
-    """The TPP of these options; refuses a command that is no program, and addresses that are none.
-
-    From then on signals end all as Ctrl+C does: their default would leave the programs and the files with their keys
-    behind.
-    """
-    from emulator.conformance.program import Program
-
-    end_as_interrupted()
+def _check(shell: str | None, hook: str | None, claims: str | None) -> None:
+    """Refuse a command that is no program, and addresses that are none."""
     if shell is not None and hook is not None:
         raise click.UsageError("use --command or --hook, not both")
     if shell is not None and not (command := words(shell)):
@@ -85,6 +85,3 @@ def tested_program(
     for option, address in (("--hook", hook), ("--claims", claims)):
         if address is not None and not address.startswith(("http://", "https://")):
             raise click.UsageError(f"{option} takes an http or https address")
-    if jobs > 1 and claims is not None and each not in claims:
-        raise click.UsageError(f"--jobs needs {each} in --claims, as all banks have the same accounts")
-    return Program(shell, hook, claims, timeout)

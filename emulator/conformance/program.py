@@ -32,7 +32,10 @@ LOOKING = 0.5  # seconds after which a signal is handled at the latest
 
 
 class RunFailed(Failed):
-    """The TPP cannot be run; the argument is a sentence."""
+    """The TPP cannot be run; the argument is a sentence. A search ends with it, and of a plan only the one check."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, page="find-the-fault")
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,13 +65,8 @@ class RunningBank:
     `url` is its base address. Every access to the bank runs on the thread of its server, between two requests.
     """
 
-    def __init__(
-        self,
-        settings: ServeSettings,
-        *,
-        now: datetime | None = None,
-        changes: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, **options: Unpack[BankOptions]) -> None:
+        settings, now = settings_for(**options), moment_of(options)
         self._application = assemble(
             replace(settings, scenario=()), authority=authority(), begins=Beginning(now, "frozen")
         )
@@ -79,7 +74,7 @@ class RunningBank:
         with ExitStack() as undo:
             undo.callback(self._application.close)
             with self._service.bank.documents.transaction():  # if one is refused, a stored bank stays unchanged
-                self._prepare(settings, now, changes)
+                self._prepare(settings, now, options.get("settings"))
             self._banks = LocalBanks(self._application)
             undo.pop_all()
         self.url = self._banks.url
@@ -343,7 +338,7 @@ def banks() -> Iterator[BankFactory]:
     with ExitStack() as running:
 
         def make(**options: Unpack[BankOptions]) -> RunningBank:
-            bank = RunningBank(settings_for(**options), now=moment_of(options), changes=options.get("settings"))
+            bank = RunningBank(**options)
             running.callback(bank.stop)
             return bank
 
