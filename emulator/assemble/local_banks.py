@@ -28,38 +28,34 @@ def loop_thread() -> LoopThread:
 
 
 class LocalBanks:
-    """The banks of an application. `serves`: at a free port of this machine, `url`; else it is called directly."""
+    """The banks of an application, served at a free port of this machine; `url` is its address."""
 
-    def __init__(self, application: BankApplication, *, serves: bool = True) -> None:
+    def __init__(self, application: BankApplication) -> None:
+        settings = application.registry.settings
         self.application = application
-        self.url = "http://127.0.0.1:8080"
-        self._server: WebServer | None = None
-        if serves:
-            settings = application.registry.settings
-            self._server = WebServer(
-                application,
-                host="127.0.0.1",
-                plain=listen(["127.0.0.1"], settings.port, copies=1),  # a process may have hundreds of applications
-                public_url=settings.public_url,
-                allowed=settings.host_names,
-            )
-            loop_thread().run(self._server.start())
-            self.url = self._server.urls[0]
+        self._server = WebServer(
+            application,
+            host="127.0.0.1",
+            plain=listen(["127.0.0.1"], settings.port, copies=1),  # a process may have hundreds of applications
+            public_url=settings.public_url,
+            allowed=settings.host_names,
+        )
+        loop_thread().run(self._server.start())
+        self.url = self._server.urls[0]
 
     @classmethod
-    def in_memory(cls, *, serves: bool = True, notify: tuple[str, ...] = ("127.0.0.1",)) -> LocalBanks:
-        """Banks without a TPP; notifications go to the hosts of `notify` only."""
-        settings = ServeSettings(ephemeral=True, port=0, allow_notify=tuple(map(Host, notify)))
+    def in_memory(cls) -> LocalBanks:
+        """Banks in memory, with a CA of their own and no TPP."""
+        settings = ServeSettings(ephemeral=True, port=0, allow_notify=(Host("127.0.0.1"),))
         registry = registry_for(settings, CertificateAuthority(None, clock=real_now))
-        return cls(application_of(registry, BankApplication), serves=serves)
+        return cls(application_of(registry, BankApplication))
 
     def call(self, work: Callable[[], Result]) -> Result:
         """Do work on the banks' thread, between two requests."""
-        return work() if self._server is None else loop_thread().call(work)
+        return loop_thread().call(work)
 
     def close(self) -> None:
         """Close connections, sockets and banks."""
         with ExitStack() as closing:
             closing.callback(self.call, self.application.close)
-            if self._server is not None:
-                loop_thread().run(self._server.stop())
+            loop_thread().run(self._server.stop())

@@ -271,9 +271,8 @@ class Run:
         """Make the changes that follow this request."""
         for fault in [one for one in self._changes if one.of == operation and one.at == self._counts[operation]]:
             self._changes.remove(fault)
-            start = fault.start(self.debtor, f"{self.requests}.{len(self._changes)}")
             try:
-                self._apply({"scenario": "change", "start": {"from": "current", **start}})
+                self._apply({"scenario": "change", "start": {"from": "current", **fault.start(self.debtor)}})
             except loader.ScenarioRefused:
                 continue  # nothing of the kind exists here
             self._row("fault", fault.described(), fault=True)
