@@ -62,7 +62,7 @@ class BankApplication(Application):
     """The application that the web server serves.
 
     `handlers`: by first path segment (`_emulator`, `sca`, `console`, ...); all other paths are the TPP interface.
-    `scenario_target` gives a bank with all that scenarios change; `post` sends a notification, None: none is sent.
+    `scenario_target` gives a bank with all that scenarios change; `post` sends a notification.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BankApplication(Application):
         handlers: dict[str, ServiceHandler],
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
-        post: Post | None = None,
+        post: Post,
     ) -> None:
         self.scenario_target = scenario_target
         self.warm_up: Callable[[], object] = lambda: None

@@ -57,24 +57,18 @@ def registry_for(
 
 def separate_bank(settings: ServeSettings) -> Transport:
     """A new bank in memory with these settings and another CA, to play a story on; from it no other one is played."""
+    own = replace(settings, ephemeral=True, allow_notify=(RECEIVER,), control_token=None, log_format="text")
     authority = CertificateAuthority(None, clock=real_now)
-    settings = replace(settings, ephemeral=True, allow_notify=(RECEIVER,))
-    return in_process(registry_for(settings, authority, transport_of=_refuse_another), authority)
+    return in_process(registry_for(own, authority, transport_of=_refuse_another))
 
 
 def _refuse_another(_settings: ServeSettings) -> NoReturn:
     raise BankError("CONFLICT", "A story that is being played cannot play another one.")
 
 
-def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
-    """The TPP interface and the control interface of these banks, at their addresses, without sockets."""
-    control = Control(registry, authority)
-    application = BankApplication(
-        registry,
-        handlers={"_emulator": control},
-        tls=lambda: authority.server_context(()),
-        scenario_target=control.scenario_target,
-    )
+def in_process(registry: BankRegistry) -> Transport:
+    """These banks at their addresses, without sockets."""
+    application = application_of(registry, BankApplication)
 
     def handle(request: Request) -> Response | Stream:
         answer = application.handle(request)
