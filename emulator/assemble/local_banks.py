@@ -33,13 +33,8 @@ class LocalBanks:
     def __init__(self, application: BankApplication) -> None:
         settings = application.registry.settings
         self.application = application
-        self._server = WebServer(
-            application,
-            host="127.0.0.1",
-            plain=listen(["127.0.0.1"], settings.port, copies=1),  # a process may have hundreds of applications
-            public_url=settings.public_url,
-            allowed=settings.host_names,
-        )
+        plain = listen(settings.host, settings.port, copies=1)  # a process may have hundreds of applications
+        self._server = WebServer(application, settings, plain=plain)
         loop_thread().run(self._server.start())
         self.url = self._server.urls[0]
 

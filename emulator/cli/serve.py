@@ -178,15 +178,7 @@ def _listen_and_run(settings: ServeSettings) -> None:
         documents = f"PostgreSQL, schema {schema_of(settings.store, settings.store_schema)}"
     logger.info("documents in %s, certificates in %s", documents, settings.state.absolute())
     try:
-        server = WebServer(
-            application,
-            host=settings.host[0],
-            plain=plain,
-            tls=tls,
-            public_url=settings.public_url,
-            allowed=settings.host_names,
-        )
-        run(server, ready)
+        run(WebServer(application, settings, plain=plain, tls=tls), ready)
         logger.info("stopped; every connection is closed")
     finally:
         application.close()
@@ -203,13 +195,7 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     progress = starting.Progress()
     # pending connections belong to the socket, so closing its duplicates does not drop them
     sockets = [bound.dup() for bound in plain]
-    server = WebServer(
-        starting.StartingApplication(progress),
-        host=settings.host[0],
-        plain=sockets,
-        public_url=settings.public_url,
-        allowed=settings.host_names,
-    )
+    server = WebServer(starting.StartingApplication(progress), settings, plain=sockets)
     applications: list[Application] = []
 
     async def start() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal, TypeVar
 
+from emulator.settings import ServeSettings
 from emulator.signals import ending_signals
 from emulator.web.application import Application
 from emulator.web.connection import Listener
@@ -106,18 +107,16 @@ def port_of(sockets: list[socket.socket]) -> int:
 class WebServer:
     """Serves one application on a plain and optionally a TLS address, within a running event loop.
 
-    `host` is the configured listening address; `public_url` and `allowed` (host names) decide the base of links.
+    Of `settings`: the first --host, --public-url and the names of hosts decide the base of links.
     """
 
     def __init__(
         self,
         application: Application,
+        settings: ServeSettings,
         *,
-        host: str,
         plain: list[socket.socket],
         tls: list[socket.socket] | None = None,
-        public_url: str | None = None,
-        allowed: tuple[str, ...] = (),
         limits: Limits | None = None,
     ) -> None:
         self._application = application
@@ -125,7 +124,13 @@ class WebServer:
         self._addresses: list[tuple[list[socket.socket], Listener]] = []
         for scheme, sockets in (("http", plain), ("https", tls)):
             if sockets is not None:
-                base = Base(scheme=scheme, host=host, port=port_of(sockets), public_url=public_url, allowed=allowed)
+                base = Base(
+                    scheme=scheme,
+                    host=settings.host[0],
+                    port=port_of(sockets),
+                    public_url=settings.public_url,
+                    allowed=settings.host_names,
+                )
                 self._addresses.append((sockets, Listener(self._handler, base, limits or Limits())))
         self._servers: list[asyncio.Server] = []
 

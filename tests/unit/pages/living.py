@@ -31,17 +31,19 @@ def _authority() -> CertificateAuthority:
 
 
 class Living:
-    """The application and the demo TPP; `base` is where a test serves them, if it does."""
+    """The application and the demo TPP; `base` is its address."""
 
-    def __init__(
-        self, *, token: str | None = None, fixtures: str = "known-state", base: str = f"http://{HOST}"
-    ) -> None:
-        self.base = base
+    def __init__(self, *, token: str | None = None, fixtures: str = "known-state") -> None:
         self.authority = _authority()
-        settings = ServeSettings(ephemeral=True, seed=1, fixtures=fixtures, control_token=token)
+        settings = ServeSettings(ephemeral=True, port=0, seed=1, fixtures=fixtures, control_token=token)
         self.registry = registry_for(settings, self.authority)
         self.application = application_of(self.registry, BankApplication)
         self.console = self.application._handlers["console"]
+        self.served_at(f"http://{HOST}")
+
+    def served_at(self, base: str) -> None:
+        """The address of the bank from now on."""
+        self.base = base
         self.tpp = Tpp(base, Identity.of(self.authority.demo()))
 
     @property
