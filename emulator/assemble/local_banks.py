@@ -5,10 +5,12 @@ Commands import it on use: it loads all of the server.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, registry_for
@@ -16,15 +18,23 @@ from emulator.bank.clock import real_now
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
-from emulator.web.server import LoopThread, WebServer, listen
+from emulator.web.server import WebServer, listen
 
 Result = TypeVar("Result")
 
 
 @cache
-def loop_thread() -> LoopThread:
-    """The loop of this process that serves its banks, started at the first call."""
-    return LoopThread()
+def _loop() -> asyncio.AbstractEventLoop:
+    """The loop on which all these banks run, in a thread of its own, until the process ends."""
+    # Not uvloop: a garbage collection of another thread may free its handles, and crash the process.
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="bank-emulator", daemon=True).start()
+    return loop
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run `work` on the thread of the banks, and wait for its result."""
+    return asyncio.run_coroutine_threadsafe(work, _loop()).result()
 
 
 class LocalBanks:
@@ -35,7 +45,7 @@ class LocalBanks:
         self.application = application
         plain = listen(settings.host, settings.port, copies=1)  # a process may have hundreds of applications
         self._server = WebServer(application, settings, plain=plain)
-        loop_thread().run(self._server.start())
+        run(self._server.start())
         self.url = self._server.urls[0]
 
     @classmethod
@@ -47,10 +57,14 @@ class LocalBanks:
 
     def call(self, work: Callable[[], Result]) -> Result:
         """Do work on the banks' thread, between two requests."""
-        return loop_thread().call(work)
+
+        async def on_loop() -> Result:
+            return work()
+
+        return run(on_loop())
 
     def close(self) -> None:
         """Close connections, sockets and banks."""
         with ExitStack() as closing:
             closing.callback(self.call, self.application.close)
-            loop_thread().run(self._server.stop())
+            run(self._server.stop())

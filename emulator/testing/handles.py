@@ -18,7 +18,7 @@ from aiohttp import web
 
 from emulator.api.service import BankService
 from emulator.assemble import authority_for
-from emulator.assemble.local_banks import loop_thread
+from emulator.assemble.local_banks import run
 from emulator.bank.bank import Bank
 from emulator.bank.formats import EARLIEST, END, YEARS
 from emulator.bank.payment import self_service
@@ -252,7 +252,7 @@ class Receiver:
     def __init__(self) -> None:
         self.received: list[Received] = []
         self._answers: deque[int] = deque()
-        self._runner, port = loop_thread().run(self._start())
+        self._runner, port = run(self._start())
         self.uri = f"http://127.0.0.1:{port}/notifications"
 
     def answer(self, *statuses: int) -> None:
@@ -265,7 +265,7 @@ class Receiver:
 
     def stop(self) -> None:
         """Close the port."""
-        loop_thread().run(self._runner.cleanup())
+        run(self._runner.cleanup())
 
     async def _start(self) -> tuple[web.ServerRunner, int]:
         runner = web.ServerRunner(web.Server(self._receive))

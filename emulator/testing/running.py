@@ -19,7 +19,7 @@ from emulator.api.service import BankService
 from emulator.api.signature.explain import as_text
 from emulator.assemble import assemble
 from emulator.assemble.composition import apply_all
-from emulator.assemble.local_banks import LocalBanks, loop_thread
+from emulator.assemble.local_banks import LocalBanks, run
 from emulator.bank import fixtures, notifications
 from emulator.bank.authentication import sca_control
 from emulator.bank.bank import Bank
@@ -183,7 +183,7 @@ class RunningBank:
 
         Waits until all due ones are sent and answered; an attempt takes at most 5 seconds.
         """
-        loop_thread().run(self._application.notifier.quiet())
+        run(self._application.notifier.quiet())
         return self.call(lambda service: notifications.listing(service.bank, target=target)[::-1])
 
     def payments(self) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ import os
 import resource
 import signal
 import socket
-import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal, TypeVar
@@ -216,24 +215,3 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
         return
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
-
-
-class LoopThread:
-    """An event loop in a thread, on which banks run beside other work of the process until it ends."""
-
-    def __init__(self) -> None:
-        # Not uvloop: a garbage collection of another thread may free its handles, and crash the process.
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
-
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run `work` on the loop and wait for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def call(self, function: Callable[[], Result]) -> Result:
-        """Call `function` on the thread of the loop, which is that of the banks, between two requests."""
-
-        async def work() -> Result:
-            return function()
-
-        return self.run(work())
