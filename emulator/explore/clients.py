@@ -41,7 +41,7 @@ class Process:
             environment = {**run.environment, "BANK_FOLDER": str(lasting), **files}
             accompany = partial(self._drive, run, time.monotonic() + self.program.timeout)
             ending = self.program.run(environment, accompany)
-            while run.killed:
+            while run.killed and self.restarts:
                 run.call(run.restarted)
                 ending = self.program.run(environment, accompany)
         if ending.refused:
@@ -53,10 +53,10 @@ class Process:
         self.program.stopped.set()
 
     def _drive(self, run: Run, deadline: float, ended: Future[Any]) -> bool:
-        """Act as the customer, and move bank time while the TPP waits; returns True if the run is over before the TPP.
+        """Act as the customer, and move bank time while the TPP waits, until it has ended or has no time left.
 
-        So it is when the TPP is to be killed, or sends for ever. Returns False when it has ended, or has no time left.
-        Raises RunFailed if stopped.
+        Returns True if how it ends does not count: the run is over before, or the TPP is to be killed, or sends for
+        ever. Raises RunFailed if stopped.
         """
         ended.add_done_callback(lambda _: run.news.set())
         silence, patience, requests, before = 0.0, STARTING, run.requests, time.monotonic()
@@ -68,7 +68,7 @@ class Process:
             now = time.monotonic()
             silence += min(now - before, LOOK)  # what takes longer here is a slow machine, and no silence of the TPP
             before = now
-            if run.killed or run.endless is not None:
+            if run.endless is not None or (run.killed and self.restarts):
                 return True
             if now > deadline:
                 return False
@@ -87,7 +87,7 @@ class Process:
                     return True
         for redirect in run.call(run.act):
             visit(redirect)
-        return False
+        return run.endless is not None
 
     def claims(self, run: Run) -> Claims | None:
         """What the TPP claims at its address."""
