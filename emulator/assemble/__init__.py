@@ -5,6 +5,7 @@
     turns.py                          who may change a bank when, and the fsyncs and commits between
     notifier.py                       sends notifications
     starting.py                       answers while documents are loaded
+    local_banks.py                    banks beside other work: of tests, of a plan of checks, of a search
     copying.py, stored_service.py     `state copy` and `state check`
 
 Banks in a shared store, which is PostgreSQL: `joining.py` starts a process, `homes.py` has the banks that are its own

@@ -13,7 +13,7 @@ import click
 from emulator.cli.bank import ask, bank_options, connecting, show, writable_file, write_file
 from emulator.cli.explore import explore, replay
 from emulator.cli.options import Command, OrderedGroup, bank_url, output_option
-from emulator.cli.tested_program import program_options, report_files, write_report
+from emulator.cli.tested_program import http_address, program_options, report_files, write_report
 from emulator.failure import CheckFailed, Failed
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def show_(name: str, output: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator conformance audit --html report.html")
-@click.option("--claims", metavar="URL", help=CLAIMS)
+@click.option("--claims", metavar="URL", callback=http_address, help=CLAIMS)
 @report_options
 @bank_options
 def audit(
