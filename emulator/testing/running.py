@@ -79,9 +79,9 @@ class RunningBank:
             undo.pop_all()
         self.url = self._banks.url
         self.clock = BankClock(self.call)
-        self._clients: list[TppClient] = []
+        self._closing = ExitStack()
+        self._closing.callback(self._banks.close)
         self._addresses = (f"192.0.2.{number % 254 + 1}" for number in count())
-        self._receivers: list[Receiver] = []
         self._must_match: set[str] = set()
         RUNNING.append(self)
 
@@ -119,7 +119,7 @@ class RunningBank:
         name = name or "-".join(["test", *(role.lower() for role in chosen), *([flaw] if flaw else [])])
         hour = real_now().replace(minute=0, second=0, microsecond=0)
         client = TestTpp(self, issued(name, chosen, flaw, hour), self._addresses)
-        self._clients.append(client)
+        self._closing.callback(client.close)
         return client
 
     def approve(self, link_or_id: str | None = "latest", **choices: Any) -> str:
@@ -175,7 +175,7 @@ class RunningBank:
         """
         self.settings(notifications=True)
         receiver = Receiver()
-        self._receivers.append(receiver)
+        self._closing.callback(receiver.stop)
         return receiver
 
     def notifications(self, target: str | None = None) -> list[dict[str, Any]]:
@@ -234,12 +234,7 @@ class RunningBank:
     def stop(self) -> None:
         """Close clients, connections and sockets; then warn of each rule of a scenario that has matched no request."""
         unmatched: list[tuple[str, str]] = []
-        with ExitStack() as closing:
-            closing.callback(self._banks.close)
-            for receiver in self._receivers:
-                closing.callback(receiver.stop)
-            for client in self._clients:
-                closing.callback(client.close)
+        with self._closing:
             if self in RUNNING:
                 RUNNING.remove(self)
                 unmatched = self.unmatched()
