@@ -196,19 +196,15 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     # pending connections belong to the socket, so closing its duplicates does not drop them
     sockets = [bound.dup() for bound in plain]
     server = WebServer(starting.StartingApplication(progress), settings, plain=sockets)
-    applications: list[Application] = []
 
-    async def start() -> None:
+    async def load() -> Application:
         await server.start()
         try:
-            loop = asyncio.get_running_loop()
-            loading = partial(assemble, settings, progress=progress)
-            applications.append(await loop.run_in_executor(None, loading))
+            return await asyncio.to_thread(assemble, settings, progress=progress)
         finally:
             await server.stop()
 
-    run_loop(start())
-    return applications[0]
+    return run_loop(load())
 
 
 def _started_at(urls: list[str], settings: ServeSettings) -> None:

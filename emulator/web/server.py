@@ -206,12 +206,11 @@ def raise_file_limit() -> None:
             return
 
 
-def run_loop(main: Coroutine[Any, Any, None]) -> None:
+def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` on uvloop if it is installed, else on asyncio's own event loop."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(main)
-        return
+        return asyncio.run(main)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)
+        return runner.run(main)
