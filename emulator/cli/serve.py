@@ -156,16 +156,10 @@ def without_trust_roots() -> Iterator[None]:
 
 def _listen_and_run(settings: ServeSettings) -> None:
     with without_trust_roots():
-        from emulator.web.server import CannotListen, WebServer, listen, run
+        from emulator.web.server import WebServer, listen, run
 
-    try:
-        plain = listen(settings.host, settings.port)
-    except CannotListen as error:
-        raise Failed(f"--{error.at_fault}: {error}", page="flags") from error
-    try:
-        tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
-    except CannotListen as error:
-        raise Failed(f"--tls-port: {error}") from error
+    plain = listen(settings.host, settings.port)
+    tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port, flag="tls-port")
     ready: Callable[[list[str]], None] = partial(_started_at, settings=settings)
     if settings.workers > 1:
         from emulator.cli import workers
