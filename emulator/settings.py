@@ -25,6 +25,7 @@ from emulator import packaged
 from emulator.bank.formats import Format, matching, one_of
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
 from emulator.bank.settings import TAKES
+from emulator.failure import Failed
 
 PREFIX = "BANK_EMULATOR_"
 EMBEDDED = "postgresql"  # --store with this word starts an embedded server
@@ -35,10 +36,6 @@ _SEARCH_PATH = re.compile(r'search_path=\s*"?([a-z_][a-z0-9_]{0,62})"?(?=[\s,]|$
 
 Parse = Callable[[str], Any]
 Value = TypeVar("Value")
-
-
-class ConfigurationError(Exception):
-    """Wrong usage or configuration (exit status 2); one line that names the flag or variable at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +318,7 @@ FLAGS: tuple[Flag, ...] = tuple(
 def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> ServeSettings:
     """The settings from `flags` (by member: a string, several, or None if not given), else from `environment`.
 
-    A variable that is set but empty counts as not set (assumed). Raises ConfigurationError.
+    A variable that is set but empty counts as not set (assumed). Raises Failed, which names the flag or variable.
     """
     if environment is None:
         environment = os.environ
@@ -337,12 +334,12 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         try:
             parsed = tuple(known.parse(value) for value in values)
         except ValueError as error:
-            raise ConfigurationError(f"{source} {error}") from None
+            raise Failed(f"{source} {error}", page="flags") from None
         if parsed:  # a variable of commas alone is empty
             values_given[known.member] = parsed if known.repeatable else parsed[0]
     for known in FLAGS:
         if known.name in OF_A_STORE and flags.get(known.member) is not None and "store" not in values_given:
-            raise ConfigurationError(f"--{known.name} requires --store")
+            raise Failed(f"--{known.name} requires --store", page="flags")
     return ServeSettings(**values_given)
 
 

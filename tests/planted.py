@@ -492,7 +492,7 @@ FAULTS = (
         "conformance/test_checks.py conformance/test_clauses.py",
     ),
     Fault(
-        "conformance/explore/judge.py",
+        "explore/judge.py",
         'payment["created"] >= at:',
         'payment["created"] < at:',
         "an order that was paid after a decline is not found",

@@ -27,12 +27,12 @@ from tests import in_shell
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What no command or few import, with libraries that take long.
-SELDOM = ("emulator.__main__", "emulator.agents", "emulator.testing", "emulator.conformance.explore")
+SELDOM = ("emulator.__main__", "emulator.agents", "emulator.testing", "emulator.explore")
 # Of this, what a command has by its first words is imported before the first such command is forked.
 FOR_SOME = {
     "mcp": ("emulator.agents.server",),
     "pytest": ("pytest", "emulator.testing.running"),
-    "explore": ("emulator.conformance.explore.search",),
+    "explore": ("emulator.explore.search",),
 }
 
 

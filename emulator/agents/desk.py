@@ -99,7 +99,6 @@ class Desk:
     def start(self, options: BankOptions) -> None:
         """Start a bank that ends with the server, and turn to it; raises Failed for an option that it refuses."""
         # Only on use: all that a bank consists of.
-        from emulator.assemble import StartRefused
         from emulator.bank import fixtures
         from emulator.testing import banks
 
@@ -111,7 +110,7 @@ class Desk:
         begin = self._undo.enter_context(banks())
         try:
             self.url = begin(**options).url
-        except (TypeError, ValueError, StartRefused, BankError) as error:
+        except (TypeError, ValueError, BankError) as error:
             raise Failed(str(error)) from error
         if "now" not in options:
             self.ask("PUT", "clock", {"mode": "live"})

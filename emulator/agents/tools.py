@@ -422,6 +422,7 @@ class Tools:
         BANK_URL, BANK_CERTIFICATE, BANK_KEY, BANK_TASK and the rest stand in its environment (the manual, page
         judge-your-client). A check takes up to 30 s, so begin with a few.
         """
+        from emulator.conformance.program import Program
         from emulator.conformance.runner import ANSWER_SECONDS, Plan, run, silence
 
         if command is not None and not self._desk.runs_commands:
@@ -437,7 +438,7 @@ class Tools:
         lines = []
         outcomes = []
         with self._desk.running() as stopped:
-            plan = Plan(command, hook, None, CHECK_TIMEOUT, stopped=stopped)
+            plan = Plan(Program(command, hook, timeout=CHECK_TIMEOUT, stopped=stopped))
             for outcome in run(asked, self._desk.url, plan, connecting(ANSWER_SECONDS)):
                 if stopped.is_set():
                     raise Failed("the server ends")  # before the thread waits for the loop, which is ending

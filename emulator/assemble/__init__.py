@@ -5,6 +5,7 @@
     turns.py                          who may change a bank when, and the fsyncs and commits between
     notifier.py                       sends notifications
     starting.py                       answers while documents are loaded
+    local_banks.py                    banks beside other work: of tests, of a plan of checks, of a search
     copying.py, stored_service.py     `state copy` and `state check`
 
 Banks in a shared store, which is PostgreSQL: `joining.py` starts a process, `homes.py` has the banks that are its own
@@ -27,7 +28,8 @@ from emulator.bank import fixtures
 from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.problems import InputRefused
-from emulator.ca import AuthorityDamaged, CertificateAuthority
+from emulator.ca import CertificateAuthority
+from emulator.failure import Damaged, Failed, needs_extra
 from emulator.scenario import loader
 from emulator.scenario.loader import ScenarioRefused
 from emulator.settings import ServeSettings
@@ -43,14 +45,6 @@ def authority_for(state: Path | None, *, power: bool = False) -> CertificateAuth
     return authority
 
 
-class StartRefused(Exception):
-    """The bank cannot start with these settings; one line that names the cause (exit status 2)."""
-
-
-class StateDamaged(Exception):
-    """The stored state is damaged; the text names file and offset (exit status 3)."""
-
-
 def assemble(
     settings: ServeSettings,
     *,
@@ -61,19 +55,15 @@ def assemble(
     """The application of `serve`.
 
     `authority`: a CA that several applications share, as in tests; `begins`: the clock of its banks, by default live;
-    `progress`: called with the bytes read and the bytes in all. Raises StartRefused for a fixture, scenario or state
-    directory that cannot be used, and StateDamaged for damaged documents or certificates.
+    `progress`: called with the bytes read and the bytes in all. Raises Failed for a fixture, scenario or state
+    directory that cannot be used, and Damaged for damaged documents or certificates.
     """
     if settings.data is not None:
         use_data(settings.data)
     try:
         if settings.store is not None:
-            try:
+            with needs_extra("postgresql", "--store: a shared store", page="flags"):
                 from emulator.assemble.joining import assembled
-            except ImportError as error:
-                needed = "pip install 'bank-emulator[postgresql]'"
-                raise StartRefused(f"--store: a shared store requires an extra: {needed}") from error
-
             return assembled(settings, begins)
         complete(settings.state)
         if authority is None:
@@ -90,22 +80,24 @@ def assemble(
             apply_flags(settings, application.scenario_target(registry.default))
             undo.pop_all()
         return application
-    except (StoreDamaged, AuthorityDamaged) as error:
-        raise StateDamaged(str(error)) from error
+    except StoreDamaged as error:
+        raise Damaged(str(error)) from error
     except StoreShared as error:
-        raise (StateDamaged if error.unreadable else StartRefused)(f"--store: {error}") from error
+        text = f"--store: {error}"
+        raise (Damaged(text) if error.unreadable else Failed(text, page="flags")) from error
     except ScenarioRefused as error:
-        raise StartRefused(f"--scenario {error}") from error
+        raise Failed(f"--scenario {error}", page="scenario-language") from error
     except FixtureError as error:
-        raise StartRefused(f"--fixtures {error}") from error
+        raise Failed(f"--fixtures {error}", page="prepare-data") from error
     except StoreError as error:
-        raise StartRefused(f"--state {settings.state}: {error}") from error
+        raise Failed(f"--state {settings.state}: {error}", page="recover-data") from error
     except OSError as error:
-        raise StartRefused(f"--state {error.filename or settings.state}: {error.strerror or error}") from error
+        place = error.filename or settings.state
+        raise Failed(f"--state {place}: {error.strerror or error}", page="recover-data") from error
 
 
 def use_data(folder: Path) -> None:
-    """Offer fixtures and scenarios of this folder by name; raises StartRefused for one with problems."""
+    """Offer fixtures and scenarios of this folder by name; raises Failed for one with problems."""
     packaged.use(folder)
     try:
         for path in packaged.own("fixtures").values():
@@ -113,6 +105,6 @@ def use_data(folder: Path) -> None:
         for name in packaged.own("scenarios"):
             loader.named(name)
     except InputRefused as error:
-        raise StartRefused(f"--data {error}") from error
+        raise Failed(f"--data {error}", page="prepare-data") from error
     for path in packaged.replacing():
         logger.warning("%s is used in place of the ready one of this name", path)

@@ -64,7 +64,7 @@ class BankApplication(Application):
     """The application that the web server serves.
 
     `handlers`: by first path segment (`_emulator`, `sca`, `console`, ...); all other paths are the TPP interface.
-    `scenario_target` gives a bank with all that scenarios change; `post` sends a notification, None: none is sent.
+    `scenario_target` gives a bank with all that scenarios change; `post` sends a notification.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class BankApplication(Application):
         handlers: dict[str, ServiceHandler],
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
-        post: Post | None = None,
+        post: Post,
     ) -> None:
         self.scenario_target = scenario_target
         self.warm_up: Callable[[], object] = lambda: None
         """Imports what the start has left for the first request; for any thread."""
-        self._registry = registry
+        self.registry = registry
         self._handlers = handlers
         self._guards = {part: handler.refuse for part, handler in handlers.items() if isinstance(handler, Guarded)}
         self._tls = tls
@@ -99,7 +99,7 @@ class BankApplication(Application):
     @property
     def default(self) -> BankService:
         """The default bank."""
-        return self._registry.default
+        return self.registry.default
 
     def turn(self) -> Turn:
         """The next turn of requests."""
@@ -118,7 +118,7 @@ class BankApplication(Application):
                 except StoreLost as lost:
                     refuse(request, request.unfinished, lost)
                 return request.unfinished.step()
-            service = self._registry.opened(DEFAULT) or self._without_default(request)
+            service = self.registry.opened(DEFAULT) or self._without_default(request)
             if request.target.startswith("/v1/"):
                 return _answer(service, request)
             return self._dispatch(service, request)
@@ -150,7 +150,7 @@ class BankApplication(Application):
         name, whole = bank_of(request)
         if name is None or whole:
             return
-        service = self._registry.default if name == DEFAULT else self._registry.find(name)
+        service = self.registry.default if name == DEFAULT else self.registry.find(name)
         began = work.documents
         if service is not None and began is not None and began is not service.bank.documents and not began.log.owned:
             raise StoreLost("another process had the bank meanwhile")
@@ -185,16 +185,16 @@ class BankApplication(Application):
 
     def _without_default(self, request: Request) -> BankService:
         """What answers at a process that does not have the default bank; StoreLost for a request to it."""
-        return self._registry.default if bank_of(request)[0] == DEFAULT else self._registry.stand_in()
+        return self.registry.default if bank_of(request)[0] == DEFAULT else self.registry.stand_in()
 
     def _named(self, name: str, request: Request) -> BankService | None:
         """The named bank. Its control interface makes other banks, too, at their home, which need not have it."""
         try:
-            return self._registry.find(name)
+            return self.registry.find(name)
         except StoreLost:
             if not bank_of(request)[1]:
                 raise
-            return self._registry.stand_in()
+            return self.registry.stand_in()
 
     def _about(self, service: BankService, request: Request, path: str) -> Response:
         if request.method == "OPTIONS":
@@ -212,13 +212,13 @@ class BankApplication(Application):
     def refused(self, request: Request, response: Response) -> None:
         """Let the bank complete and log a refusal of the web server to a request of its TPP interface."""
         _, name, path = address_of(request.target)
-        service = self._registry.opened(name or DEFAULT)
+        service = self.registry.opened(name or DEFAULT)
         if service is not None and part_of(path) not in self._handlers and path not in _ABOUT:
             service.refused(request, response)
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a watched bank; None for nothing."""
-        waits = [wait for service in self._registry.watched() if (wait := _seconds_to_due(service)) is not None]
+        waits = [wait for service in self.registry.watched() if (wait := _seconds_to_due(service)) is not None]
         return min(waits, default=None)
 
     def apply_due(self) -> Awaitable[None] | None:
@@ -239,9 +239,9 @@ class BankApplication(Application):
         """Close an idle bank; judge observations or collect garbage if no request has come since the last call."""
         handled, self._handled_before = self._handled_before, self._turns.count
         idle, more = handled == self._handled_before, False
-        self._registry.close_idle()
+        self.registry.close_idle()
         try:
-            more = idle and any(service.observer.judge_some(JUDGED) for service in self._registry.services())
+            more = idle and any(service.observer.judge_some(JUDGED) for service in self.registry.services())
             if idle and not more:
                 _collect_young()
         finally:
@@ -257,7 +257,7 @@ class BankApplication(Application):
 
     def close(self) -> None:
         """Compact the documents and release the state directory."""
-        self._registry.close(self._close_until)
+        self.registry.close(self._close_until)
 
 
 def _collect_young() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
@@ -42,7 +41,7 @@ def registry_for(
     begins: Beginning = LIVE,
     progress: Callable[[int, int], None] | None = None,
     storage: Storage | None = None,
-    transport_of: Callable[[BankRegistry], Transport] | None = None,
+    transport_of: Callable[[ServeSettings], Transport] | None = None,
 ) -> BankRegistry:
     """The banks for these settings; `storage`: where they are stored, if not in memory or in the --state.
 
@@ -56,32 +55,20 @@ def registry_for(
     return BankRegistry(settings, authority, storage, transport_of=transport_of or separate_bank, begins=begins)
 
 
-def new_transports() -> Callable[[], Transport]:
-    """A function that gives a new bank in its known state each time it is called."""
+def separate_bank(settings: ServeSettings) -> Transport:
+    """A new bank in memory with these settings and another CA, to play a story on; from it no other one is played."""
+    own = replace(settings, ephemeral=True, allow_notify=(RECEIVER,), control_token=None, log_format="text")
     authority = CertificateAuthority(None, clock=real_now)
-    return registry_for(ServeSettings(ephemeral=True, state=Path(), allow_notify=(RECEIVER,)), authority).transport
+    return in_process(registry_for(own, authority, transport_of=_refuse_another))
 
 
-def separate_bank(registry: BankRegistry) -> Transport:
-    """A new bank in memory with the configuration of `registry`, but with another CA, from which no story is played."""
-    authority = CertificateAuthority(None, clock=real_now)
-    settings = replace(registry.settings, ephemeral=True, allow_notify=(RECEIVER,))
-    return in_process(registry_for(settings, authority, transport_of=_refuse_another), authority)
-
-
-def _refuse_another(_registry: BankRegistry) -> NoReturn:
+def _refuse_another(_settings: ServeSettings) -> NoReturn:
     raise BankError("CONFLICT", "A story that is being played cannot play another one.")
 
 
-def in_process(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
-    """The TPP interface and the control interface of these banks, at their addresses, without sockets."""
-    control = Control(registry, authority)
-    application = BankApplication(
-        registry,
-        handlers={"_emulator": control},
-        tls=lambda: authority.server_context(()),
-        scenario_target=control.scenario_target,
-    )
+def in_process(registry: BankRegistry) -> Transport:
+    """These banks at their addresses, without sockets."""
+    application = application_of(registry, BankApplication)
 
     def handle(request: Request) -> Response | Stream:
         answer = application.handle(request)

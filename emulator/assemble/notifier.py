@@ -41,8 +41,7 @@ Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
 class Notifier:
     """The senders of a process, for the banks that `services` gives and `opened` finds by name.
 
-    A bank has one while its setting is on, of thousands hardly one, and waits for no other bank's. Without `post`
-    nothing is sent.
+    A bank has one while its setting is on, of thousands hardly one, and waits for no other bank's.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Notifier:
         opened: Callable[[str], BankService | None],
         *,
         change: Change[list[Notification] | None],
-        post: Post | None,
+        post: Post,
     ) -> None:
         self._services = services
         self.opened = opened
@@ -71,10 +70,9 @@ class Notifier:
 
     def start(self) -> None:
         """Start sending, within a running loop."""
-        if self.post is not None:
-            self._loop = asyncio.get_running_loop()
-            for service in self._services():
-                self.follow(service)
+        self._loop = asyncio.get_running_loop()
+        for service in self._services():
+            self.follow(service)
 
     def follow(self, service: BankService) -> None:
         """Send the notifications of a bank; called for each bank that is opened."""
@@ -225,6 +223,5 @@ class _Sender:
     async def _send(self, notification: Notification) -> None:
         body = json.dumps(notification["body"], separators=(",", ":")).encode()
         post, identity = self._notifier.post, notification["id"]
-        assert post is not None
         self._settled[identity] = await post(notification["uri"], body, identity, notification.get("traceparent"))
         self.woken.set()

@@ -99,7 +99,7 @@ class BankRegistry:
         authority: CertificateAuthority,
         storage: Storage,
         *,
-        transport_of: Callable[[BankRegistry], Transport],
+        transport_of: Callable[[ServeSettings], Transport],
         begins: Beginning = LIVE,
     ) -> None:
         self.group = WriteGroup()
@@ -250,7 +250,7 @@ class BankRegistry:
 
     def transport(self) -> Transport:
         """A new bank in memory to play a story on; it shares no data or TPPs with other banks."""
-        return self._transport_of(self)
+        return self._transport_of(self.settings)
 
     def make(self, name: str, spec: BankSpec | None = None) -> BankService:
         """`making`, without other requests between its steps."""

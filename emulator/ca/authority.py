@@ -29,6 +29,7 @@ from emulator.ca.files import (
     write_folder,
     write_private,
 )
+from emulator.failure import Damaged
 
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
@@ -38,7 +39,7 @@ _IDENTIFIER = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 _CERTIFICATE, _KEY, _KEYSTORE = "certificate.pem", "key.pem", "keystore.p12"
 
 
-class AuthorityDamaged(Exception):
+class AuthorityDamaged(Damaged):
     """A file of the CA or of a TPP cannot be read; the text names it."""
 
 

@@ -13,11 +13,12 @@ import click
 from emulator.cli.bank import ask, bank_options, connecting, show, writable_file, write_file
 from emulator.cli.explore import explore, replay
 from emulator.cli.options import Command, OrderedGroup, bank_url, output_option
-from emulator.cli.tested_program import check_program, program_options, report_files, write_report
+from emulator.cli.tested_program import http_address, program_options, report_files, write_report
 from emulator.failure import CheckFailed, Failed
 
 if TYPE_CHECKING:
     from emulator.conformance.check import Check
+    from emulator.conformance.program import Program
 
 EPILOG = """\b
 Example: bank-emulator conformance audit
@@ -30,6 +31,7 @@ def command() -> None:
     """Judge the behaviour of a TPP, check by check."""
 
 
+CLAIMS = "The address where the TPP reports its view."
 group_option = click.option(
     "--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of GROUP; may be repeated."
 )
@@ -45,7 +47,6 @@ def report_options(command: Command) -> Command:
             help="Write the checks that fail to a baseline file.",
         ),
         click.option("--baseline", metavar="FILE", help="The file of checks that are known to fail."),
-        click.option("--claims", metavar="URL", help="The address where the TPP reports its view."),
         report_files,
         group_option,
         click.option("--only", "names", multiple=True, metavar="CHECK", help="Only CHECK; may be repeated."),
@@ -99,6 +100,7 @@ def show_(name: str, output: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator conformance audit --html report.html")
+@click.option("--claims", metavar="URL", callback=http_address, help=CLAIMS)
 @report_options
 @bank_options
 def audit(
@@ -137,7 +139,7 @@ def _send_claims(address: str, claims: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@program_options("check")
+@program_options("check", CLAIMS)
 @click.option(
     "--jobs",
     metavar="N",
@@ -151,11 +153,8 @@ def _send_claims(address: str, claims: str) -> None:
 def run(
     url: str | None,
     output: str,
-    shell: str | None,
-    hook: str | None,
-    timeout: float,
+    program: Program,
     jobs: int,
-    claims: str | None,
     names: tuple[str, ...],
     groups: tuple[str, ...],
     require_seen: bool,
@@ -171,12 +170,11 @@ def run(
     from emulator.conformance.runner import ANSWER_SECONDS, Plan, silence
     from emulator.conformance.runner import run as run_plan
 
-    check_program(shell, hook, claims, jobs=jobs, each="{check}")
-    by_hand = shell is None and hook is None
+    by_hand = program.command is None and program.hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
     checks, baseline = chosen(names, groups), _baseline(where.pop("baseline"))
-    plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
+    plan = Plan(program, _by_hand if by_hand else None, jobs)
     outcomes, shown = [], set[str]()
     with _bank(url) as address, closing(run_plan(checks, address, plan, connecting(ANSWER_SECONDS))) as ran:
         for outcome in ran:
@@ -211,10 +209,10 @@ def _bank(url: str | None) -> Iterator[str]:
     if url is not None:
         yield bank_url(url)
         return
-    from emulator.cli.local_banks import LocalBanks
+    from emulator.assemble.local_banks import LocalBanks
 
-    with closing(LocalBanks()) as banks:
-        yield banks.base
+    with closing(LocalBanks.in_memory()) as banks:
+        yield banks.url
 
 
 def _baseline(file: str | None) -> frozenset[str]:

@@ -14,13 +14,14 @@ import click
 from emulator.bank.errors import counted
 from emulator.cli.bank import show, write_file
 from emulator.cli.options import Command, output_option
-from emulator.cli.tested_program import check_program, program_options, report_files, write_report
+from emulator.cli.tested_program import program_options, report_files, write_report
 from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 
 if TYPE_CHECKING:
-    from emulator.conformance.explore.clients import Process
-    from emulator.conformance.explore.schedule import Task
-    from emulator.conformance.explore.search import Breakage, SearchProgress
+    from emulator.conformance.program import Program
+    from emulator.explore.clients import Process
+    from emulator.explore.schedule import Task
+    from emulator.explore.search import Breakage, SearchProgress
 
 PAGE = "find-the-fault"
 TASKS: tuple[Task, ...] = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
@@ -31,9 +32,7 @@ DEFAULT_RUNS = 200
 def tpp_options(command: Command) -> Command:
     """The options that name the TPP and the files of the report."""
     claims = "Where the TPP reports its view; {run} in it stands for BANK_RUN."
-    return program_options("run")(
-        click.option("--claims", metavar="URL", help=claims)(report_files(output_option(command)))
-    )
+    return program_options("run", claims)(report_files(output_option(command)))
 
 
 @click.command(
@@ -60,9 +59,7 @@ def tpp_options(command: Command) -> Command:
 @tpp_options
 def explore(
     *,
-    shell: str | None,
-    hook: str | None,
-    claims: str | None,
+    program: Program,
     runs: int | None,
     minutes: float | None,
     seed: int,
@@ -70,7 +67,6 @@ def explore(
     tasks: tuple[Task, ...],
     restarts: bool,
     save: str | None,
-    timeout: float,
     output: str,
     **where: str | None,
 ) -> None:
@@ -81,14 +77,14 @@ def explore(
     """
     if runs is not None and minutes is not None:
         raise click.UsageError("use --runs or --minutes, not both")
-    if restarts and shell is None:
+    if restarts and program.command is None:
         raise click.UsageError("--restarts needs --command")
-    client = _client(shell, hook, claims, timeout, jobs=jobs, restarts=restarts)
+    client = _client(program, restarts=restarts)
     with needs_extra("explore", "conformance explore", page=PAGE):
-        from emulator.conformance.explore import search
-    from emulator.cli.local_banks import LocalBanks
-    from emulator.conformance.explore import report
+        from emulator.explore import search
+    from emulator.assemble.local_banks import LocalBanks
     from emulator.conformance.program import RunFailed
+    from emulator.explore import report
 
     folder = None if save is None else _folder(save)
     shown = 0
@@ -100,26 +96,23 @@ def explore(
             _tell(breakage, folder, err=output == "json")
         _line(now)
 
-    stopped: KeyboardInterrupt | Failed | None = None  # what a long search came to before is reported all the same
-    with closing(LocalBanks()) as banks:
+    stopped: KeyboardInterrupt | RunFailed | None = None  # what a long search came to before is reported all the same
+    with closing(LocalBanks.in_memory()) as banks:
         looking = search.Search(banks, client, tasks or TASKS, base=seed, jobs=jobs)
         done = looking.progress
         try:
             looking.run(runs or DEFAULT_RUNS, seconds=None if minutes is None else minutes * 60, report=progress)
-        except KeyboardInterrupt as interrupt:
-            stopped = interrupt
-        except RunFailed as failed:
-            stopped = Failed(str(failed), page=PAGE)
-            if not done.drawn:
-                raise stopped from failed
+        except (KeyboardInterrupt, RunFailed) as error:
+            stopped = error
+            if isinstance(error, RunFailed) and not done.drawn:
+                raise
     progress(done)
     _end_line()
-    show(report.document(done), output, lambda _: click.echo(report.summary(done)))
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [
         {"name": counted(done.drawn, "schedule"), "what": "", "text": "", "schedule": "", "described": []}
     ]
-    _write(where, report.document(done), cases, "Faults that break the TPP", report.summary(done))
+    _publish(report.document(done), cases, "Faults that break the TPP", report.summary(done), output, where)
     if stopped is not None:
         raise stopped
     if done.found:
@@ -134,17 +127,14 @@ def replay(
     path: str,
     *,
     as_scenario: bool,
-    shell: str | None,
-    hook: str | None,
-    claims: str | None,
-    timeout: float,
+    program: Program,
     output: str,
     **where: str | None,
 ) -> None:
     """Play again what `explore` has saved, in a file or a folder. Exit 1 while one fails."""
     from emulator.bank.problems import InputRefused
-    from emulator.conformance.explore import report, schedule
     from emulator.conformance.program import RunFailed
+    from emulator.explore import report, schedule
 
     try:
         read = schedule.from_path(Path(path))
@@ -153,13 +143,13 @@ def replay(
     if as_scenario:
         _print_scenarios(read)
         return
-    client = _client(shell, hook, claims, timeout, jobs=1, restarts=True)
-    from emulator.cli.local_banks import LocalBanks
-    from emulator.conformance.explore.judge import replay as play_again
+    client = _client(program, restarts=True)
+    from emulator.assemble.local_banks import LocalBanks
+    from emulator.explore.judge import replay as play_again
 
     cases: list[dict[str, Any]] = []
     err, stopped = output == "json", None
-    with closing(LocalBanks()) as banks:
+    with closing(LocalBanks.in_memory()) as banks:
         try:
             for (file, _), outcome in zip(read, play_again([one for _, one in read], banks, client), strict=True):
                 finding = next(iter(outcome.findings), None)
@@ -170,28 +160,24 @@ def replay(
                 if finding is not None:
                     click.echo(f"      {finding.text}\n\n{report.drawing(outcome.rows, finding)}\n", err=err)
         except RunFailed as failed:
-            stopped = Failed(str(failed), page=PAGE)
+            stopped = failed
             if not cases:
-                raise stopped from failed
+                raise
     red = [one["name"] for one in cases if one["what"]]
     text = f"{counted(len(cases), 'schedule')} played again, {len(red)} fail"
-    show({"schedules": cases}, output, lambda _: click.echo(text))
-    _write(where, {"schedules": cases}, cases, "Schedules played again", text)
+    _publish({"schedules": cases}, cases, "Schedules played again", text, output, where)
     if stopped is not None:
         raise stopped
     if red:
         raise CheckFailed(f"failed: {', '.join(red)}", page=PAGE)
 
 
-def _client(
-    shell: str | None, hook: str | None, claims: str | None, timeout: float, *, jobs: int, restarts: bool
-) -> Process:
-    from emulator.conformance.explore.clients import Process
+def _client(program: Program, *, restarts: bool) -> Process:
+    from emulator.explore.clients import Process
 
-    check_program(shell, hook, claims, jobs=jobs, each="{run}")
-    if shell is None and hook is None:
+    if program.command is None and program.hook is None:
         raise click.UsageError("use --command or --hook")
-    return Process(shell, hook, claims, timeout, restarts and shell is not None)
+    return Process(program, restarts and program.command is not None)
 
 
 def _folder(name: str) -> Path:
@@ -203,7 +189,7 @@ def _folder(name: str) -> Path:
 
 def _tell(breakage: Breakage, folder: Path | None, *, err: bool) -> None:
     """Print a failure, on stderr where stdout is for JSON, and write its file."""
-    from emulator.conformance.explore import report
+    from emulator.explore import report
 
     _end_line()
     click.echo(report.failure_text(breakage), err=err)
@@ -216,7 +202,7 @@ def _tell(breakage: Breakage, folder: Path | None, *, err: bool) -> None:
 
 
 def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:
-    from emulator.conformance.explore import schedule
+    from emulator.explore import schedule
 
     texts = []
     for file, one in read:
@@ -239,10 +225,17 @@ def _end_line() -> None:
         click.echo(f"\r{'':<70}\r", nl=False, err=True)
 
 
-def _write(
-    where: Mapping[str, str | None], value: Any, cases: Sequence[Mapping[str, Any]], title: str, text: str
+def _publish(
+    value: Any,
+    cases: Sequence[Mapping[str, Any]],
+    title: str,
+    text: str,
+    output: str,
+    files: Mapping[str, str | None],
 ) -> None:
-    from emulator.conformance.explore import report
+    """Print the report, as JSON or this text, and write its files."""
+    from emulator.explore import report
 
     junit, html = (lambda _: report.junit_report(cases)), (lambda _: report.html(cases, title=title, text=text))
-    write_report(where, value, junit=junit, html=html)
+    show(value, output, lambda _: click.echo(text))
+    write_report(files, value, junit=junit, html=html)

@@ -156,14 +156,12 @@ def signer_options(command: Command) -> Command:
 
 @contextmanager
 def authority_in(state: Path) -> Iterator[CertificateAuthority]:
-    """The sandbox CA of a state directory, created if it is missing; raises Failed and Damaged."""
+    """The sandbox CA of a state directory, created if it is missing; raises Failed and AuthorityDamaged."""
     from emulator.bank.clock import real_now
-    from emulator.ca import AuthorityDamaged, CertificateAuthority
+    from emulator.ca import CertificateAuthority
 
     try:
         yield CertificateAuthority(state, clock=real_now)
-    except AuthorityDamaged as error:
-        raise Damaged(str(error)) from error
     except OSError as error:
         raise Failed(f"--state {error.filename or state}: {error.strerror or error}") from error
 

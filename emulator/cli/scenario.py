@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,6 +38,7 @@ from emulator.cli.options import (
     output_option,
 )
 from emulator.failure import CheckFailed, Failed, Refused
+from emulator.settings import ServeSettings
 from emulator.terminal import one_line
 
 if TYPE_CHECKING:
@@ -273,9 +275,9 @@ def _transports(url: str | None) -> Callable[[], Transport]:
         ask(url, "GET", "clock")  # a bank that does not answer is not a failed story
         running = connecting(TIMEOUT)(url)
         return lambda: running
-    from emulator.assemble.composition import new_transports
+    from emulator.assemble.composition import separate_bank
 
-    return new_transports()
+    return partial(separate_bank, ServeSettings())
 
 
 def _show_step(result: StepResult) -> None:

@@ -27,8 +27,8 @@ import click
 
 from emulator.cli import logs
 from emulator.cli.options import complete_fixture, complete_scenario
-from emulator.failure import Damaged, Failed, needs_extra
-from emulator.settings import EMBEDDED, FLAGS, PREFIX, ConfigurationError, Flag, ServeSettings, read, schema_of
+from emulator.failure import Failed, needs_extra
+from emulator.settings import EMBEDDED, FLAGS, PREFIX, Flag, ServeSettings, read, schema_of
 from emulator.signals import ending_signals
 
 if TYPE_CHECKING:
@@ -57,11 +57,9 @@ def _serve(**given: Any) -> None:
     for flag in FLAGS:
         if flag.switch and isinstance(given[flag.member], bool):
             given[flag.member] = str(given[flag.member]).lower()
-    try:
-        settings = read(given)
-        check(settings)
-    except ConfigurationError as error:
-        raise Failed(str(error), page="flags") from error
+    settings = read(given)
+    if (problem := _contradiction(settings)) is not None:
+        raise Failed(problem, page="flags")
     logs.configure(settings.log_format)
     serve(settings)
 
@@ -75,27 +73,26 @@ command = click.Command(
 )
 
 
-def check(settings: ServeSettings) -> None:
-    """Raise ConfigurationError for settings that contradict each other."""
+def _contradiction(settings: ServeSettings) -> str | None:
+    """What is wrong with settings that contradict each other; None if they do not."""
     from emulator.api.guards import is_loopback
 
     reachable = [host for host in settings.host if not is_loopback(host)]
     if settings.control_token is None and reachable:
-        raise ConfigurationError(
-            f"--host {reachable[0]} can be reached from other machines and requires --control-token"
-            " (BANK_EMULATOR_CONTROL_TOKEN)"
-        )
+        required = "requires --control-token (BANK_EMULATOR_CONTROL_TOKEN)"
+        return f"--host {reachable[0]} can be reached from other machines and {required}"
     if settings.workers > 1 and settings.store is None:
-        raise ConfigurationError("--workers: several processes need a shared store; name it with --store")
+        return "--workers: several processes need a shared store; name it with --store"
     if settings.workers > 1 and settings.advertise is not None and re.search(r":[0-9]+$", settings.advertise):
-        raise ConfigurationError("--advertise: workers cannot share a port; leave it out, and each takes a free one")
+        return "--advertise: workers cannot share a port; leave it out, and each takes a free one"
     if settings.store is not None and settings.ephemeral:
-        raise ConfigurationError("--store and --ephemeral exclude each other")
+        return "--store and --ephemeral exclude each other"
     if settings.tls_port is not None and settings.tls_port == settings.port != 0:
-        raise ConfigurationError("--tls-port and --port must differ")
+        return "--tls-port and --port must differ"
     if (file := settings.ready_file) is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
         problem = "it is a directory" if file.is_dir() else f"the directory {file.absolute().parent} does not exist"
-        raise ConfigurationError(f"--ready-file {file}: {problem}")
+        return f"--ready-file {file}: {problem}"
+    return None
 
 
 def serve(settings: ServeSettings) -> None:
@@ -159,16 +156,10 @@ def without_trust_roots() -> Iterator[None]:
 
 def _listen_and_run(settings: ServeSettings) -> None:
     with without_trust_roots():
-        from emulator.web.server import CannotListen, WebServer, listen, run
+        from emulator.web.server import WebServer, listen, run
 
-    try:
-        plain = listen(settings.host, settings.port)
-    except CannotListen as error:
-        raise Failed(f"--{error.at_fault}: {error}", page="flags") from error
-    try:
-        tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
-    except CannotListen as error:
-        raise Failed(f"--tls-port: {error}") from error
+    plain = listen(settings.host, settings.port)
+    tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port, flag="tls-port")
     ready: Callable[[list[str]], None] = partial(_started_at, settings=settings)
     if settings.workers > 1:
         from emulator.cli import workers
@@ -181,15 +172,7 @@ def _listen_and_run(settings: ServeSettings) -> None:
         documents = f"PostgreSQL, schema {schema_of(settings.store, settings.store_schema)}"
     logger.info("documents in %s, certificates in %s", documents, settings.state.absolute())
     try:
-        server = WebServer(
-            application,
-            host=settings.host[0],
-            plain=plain,
-            tls=tls,
-            public_url=settings.public_url,
-            allowed=settings.host_names,
-        )
-        run(server, ready)
+        run(WebServer(application, settings, plain=plain, tls=tls), ready)
         logger.info("stopped; every connection is closed")
     finally:
         application.close()
@@ -197,55 +180,25 @@ def _listen_and_run(settings: ServeSettings) -> None:
 
 def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     """The application. While it loads large documents, the plain address answers with the progress."""
-    from emulator.assemble import starting
+    from emulator.assemble import assemble, starting
 
     if not starting.is_slow(settings):
-        return _application(settings)
+        return assemble(settings)
     from emulator.web.server import WebServer, run_loop
 
     progress = starting.Progress()
     # pending connections belong to the socket, so closing its duplicates does not drop them
     sockets = [bound.dup() for bound in plain]
-    server = WebServer(
-        starting.StartingApplication(progress),
-        host=settings.host[0],
-        plain=sockets,
-        public_url=settings.public_url,
-        allowed=settings.host_names,
-    )
-    applications: list[Application] = []
+    server = WebServer(starting.StartingApplication(progress), settings, plain=sockets)
 
-    async def start() -> None:
+    async def load() -> Application:
         await server.start()
         try:
-            loop = asyncio.get_running_loop()
-            applications.append(await loop.run_in_executor(None, _application, settings, progress))
+            return await asyncio.to_thread(assemble, settings, progress=progress)
         finally:
             await server.stop()
 
-    run_loop(start())
-    return applications[0]
-
-
-# manual pages, by the flag that a refused start names
-_PAGES = {
-    "--data": "prepare-data",
-    "--fixtures": "prepare-data",
-    "--scenario": "scenario-language",
-    "--state": "recover-data",
-}
-
-
-def _application(settings: ServeSettings, progress: Callable[[int, int], None] | None = None) -> Application:
-    from emulator import assemble
-
-    try:
-        return assemble.assemble(settings, progress=progress)
-    except assemble.StartRefused as error:
-        text = str(error)
-        raise Failed(text, page=_PAGES.get(text.partition(" ")[0], "flags")) from error
-    except assemble.StateDamaged as error:
-        raise Damaged(str(error)) from error
+    return run_loop(load())
 
 
 def _started_at(urls: list[str], settings: ServeSettings) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,13 @@ import click
 
 from emulator.cli.bank import show
 from emulator.cli.options import Command, OrderedGroup, authority_in, output_option, state_directory, state_option
-from emulator.failure import Damaged, Failed
+from emulator.failure import Damaged, Failed, needs_extra
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
 from emulator.signals import end_as_interrupted
 
 if TYPE_CHECKING:
     from emulator.assemble.copying import Place
+    from emulator.assemble.stored_service import StoredService
     from emulator.store import StoreDamaged
     from emulator.store.check import CheckReport
 
@@ -186,13 +186,11 @@ def copy(source: str, target: str, replace: bool, store_schema: str, output: str
         raise click.UsageError("SOURCE and TARGET are the same server")
     if state is not None and EMBEDDED not in (source, target):
         raise click.UsageError("--state is the directory of the server that the word postgresql stands for")
-    with _store_errors(), ExitStack() as servers:
-        _require_psycopg()
-        from emulator.assemble.copying import copy as copy_service
+    from emulator.assemble.copying import copy as copy_service
 
+    with _store_errors(), ExitStack() as servers:
         directory = state_directory(state)
-        addresses = [servers.enter_context(_address(text, directory)) for text in (source, target)]
-        places = [_place(address, store_schema) for address in addresses]
+        places = [servers.enter_context(_place(text, store_schema, directory)) for text in (source, target)]
         copied = copy_service(*places, replace=replace)
     counts = [counted(copied.banks, "bank"), counted(copied.snapshots, "snapshot"), counted(copied.tpps, "TPP")]
     text = f"Copied {counts[0]}, {counts[1]} and {counts[2]} from {places[0]} to {places[1]}."
@@ -201,36 +199,32 @@ def copy(source: str, target: str, replace: bool, store_schema: str, output: str
 
 
 @contextmanager
-def _address(text: str, state: Path) -> Iterator[str]:
-    """What `text` stands for: the word postgresql for the server in a state directory, which runs meanwhile.
-
-    Other signals end it, too, as Ctrl+C does.
-    """
-    if text != EMBEDDED:
-        yield text
-        return
-    from emulator.store.postgres.embedded import server
-
-    end_as_interrupted()
-    with server(state / "postgresql") as url:
-        yield url
-
-
-def _require_psycopg() -> None:
-    if find_spec("psycopg") is None:
-        raise Failed("copying and a shared store need psycopg: pip install 'bank-emulator[postgresql]'")
-
-
-def _place(address: str, schema: str) -> Place:
+def _place(text: str, schema: str, state: Path) -> Iterator[Place]:
     """A directory, or the tables of a PostgreSQL."""
     from emulator.assemble.copying import Directory
-    from emulator.assemble.stored_service import StoredService
 
-    if address.startswith(("postgres://", "postgresql://")):
-        return StoredService(address, schema_of(address, schema))
-    if "://" in address:
-        _read("store", address)
-    return Directory(Path(address))
+    if text != EMBEDDED and "://" not in text:
+        yield Directory(Path(text))
+        return
+    with _shared(text, schema, state) as service:
+        yield service
+
+
+@contextmanager
+def _shared(text: str, schema: str, state: Path) -> Iterator[StoredService]:
+    """The tables of a PostgreSQL: at a URL, or in the server of a state directory, which runs meanwhile.
+
+    Other signals end that, too, as Ctrl+C does.
+    """
+    with needs_extra("postgresql", "a shared store"):
+        from emulator.assemble.stored_service import StoredService
+        from emulator.store.postgres.embedded import server
+    if text != EMBEDDED:
+        yield StoredService(_read("store", text), schema_of(text, schema))
+        return
+    end_as_interrupted()
+    with server(state / "postgresql") as url:
+        yield StoredService(url, schema_of(url, schema))
 
 
 @contextmanager
@@ -253,13 +247,10 @@ def _store_errors() -> Iterator[None]:
 def _check_shared(store: str, schema: str, output: str, state: Path) -> None:
     from emulator.bank.errors import counted
 
-    with _store_errors():
-        _require_psycopg()
-        from emulator.assemble.stored_service import StoredService
+    with _store_errors(), _shared(store, schema, state) as service:
         from emulator.assemble.stored_service import check as check_service
 
-        with _address(store, state) as url:
-            checks = check_service(StoredService(url, schema_of(url, schema)))
+        checks = check_service(service)
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in checks], indent=2))
     else:

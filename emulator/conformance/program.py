@@ -8,15 +8,20 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
+from threading import Event
 from typing import IO, Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
+from emulator.bank.threads import aside
 from emulator.failure import Failed
 
 T = TypeVar("T")
@@ -27,7 +32,53 @@ LOOKING = 0.5  # seconds after which a signal is handled at the latest
 
 
 class RunFailed(Failed):
-    """The TPP cannot be run; the argument is a sentence."""
+    """The TPP cannot be run; the argument is a sentence. A search ends with it, and of a plan only the one check."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, page="find-the-fault")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the TPP ended: `problem` says how it failed, None if it did not; `printed`: the last that it printed.
+
+    `refused`: its hook takes no runs.
+    """
+
+    problem: str | None = None
+    printed: str = ""
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The TPP: a command that is started for each run, a hook that is POSTed to, or a person where both are None.
+
+    `claims`: the address of what it claims, with a placeholder for the name of the run; `timeout`: the seconds of one
+    run; `stopped` ends those that go on.
+    """
+
+    command: str | None = None
+    hook: str | None = None
+    claims: str | None = None
+    timeout: float = 30.0
+    stopped: Event = field(default_factory=Event, compare=False)
+
+    def run(self, environment: Mapping[str, str], accompany: Callable[[Future[Any]], bool]) -> Ending:
+        """Run it once, beside `accompany`, which is given its end.
+
+        `accompany` returns before the end if the run is over, or there is no time left; True: how it ends does not
+        count. Raises RunFailed.
+        """
+        if self.command is None:
+            answer = aside(partial(_post, self.hook or "", environment, self.timeout))
+            return Ending() if accompany(answer) else answer.result()
+        with tempfile.TemporaryFile() as output:
+            with _started(self.command, environment, output) as process:
+                is_over = accompany(aside(process.wait))
+                status = process.poll()
+            printed = _printed(output)
+        return Ending(None if is_over else _failure(status, self.timeout, _reason(printed)), printed)
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -50,7 +101,7 @@ def credentials(folder: Path, certificate: str, key: str) -> dict[str, str]:
 
 
 @contextmanager
-def started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """The running command, which is killed at the end with all that it has started; raises RunFailed."""
     try:
         process = subprocess.Popen(
@@ -81,7 +132,7 @@ def awaited(future: Future[T]) -> T:
     return future.result()
 
 
-def printed(output: IO[bytes]) -> str:
+def _printed(output: IO[bytes]) -> str:
     """The last that a command has printed, in whole lines, without what would act on a terminal."""
     before = output.seek(0, os.SEEK_END) - OUTPUT_SHOWN
     output.seek(max(0, before))
@@ -94,7 +145,7 @@ def printed(output: IO[bytes]) -> str:
 _ERROR = re.compile(r"^(?!\s).*(error|exception|panic)", re.IGNORECASE)
 
 
-def reason(text: str) -> str:
+def _reason(text: str) -> str:
     """The line of what a command has printed that says why it ended: the last one about an error, else the last.
 
     Python prints that line last; Node prints its stack and its version after it.
@@ -103,7 +154,7 @@ def reason(text: str) -> str:
     return next(filter(_ERROR.search, reversed(lines)), "".join(lines[-1:]))
 
 
-def failure(status: int | None, timeout: float, text: str) -> str | None:
+def _failure(status: int | None, timeout: float, text: str) -> str | None:
     """How a command failed that has printed this text, None if it did not; its status is None if it was stopped."""
     if status == 0:
         return None
@@ -113,25 +164,24 @@ def failure(status: int | None, timeout: float, text: str) -> str | None:
     return f"the command ended with {'signal' if status < 0 else 'status'} {abs(status)}{last}"
 
 
-def post(hook: str, environment: Mapping[str, str], timeout: float) -> tuple[int, str | None]:
-    """POST the environment to the hook, with the texts of the credentials; returns the status of its answer (0: there
-    is none), and what is wrong with it."""
+def _post(hook: str, environment: Mapping[str, str], timeout: float) -> Ending:
+    """POST the environment to the hook, with the texts of the credentials."""
     body = {name.removeprefix("BANK_").lower(): value for name, value in environment.items()}
     for name in ("certificate", "key"):
         body[name] = Path(body[name]).read_text(encoding="ascii")
     try:
         request = Request(hook, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
-        with _open(request, timeout=timeout) as answer:
-            return answer.status, None
+        with _open(request, timeout=timeout):
+            return Ending()
     except HTTPError as error:
-        return error.code, f"the hook answered {error.code}"
+        return Ending(f"the hook answered {error.code}", refused=error.code < 500)
     except TimeoutError:
-        return 0, f"the hook did not answer within {timeout:g} s"
+        return Ending(f"the hook did not answer within {timeout:g} s")
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        return 0, f"the hook cannot be reached: {getattr(reason, 'strerror', None) or reason}"
+        return Ending(f"the hook cannot be reached: {getattr(reason, 'strerror', None) or reason}")
     except HTTPException:
-        return 0, "the answer of the hook is not HTTP"
+        return Ending("the answer of the hook is not HTTP")
 
 
 def visit(redirect: str) -> None:

@@ -9,19 +9,16 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from emulator.bank.threads import aside
-from emulator.conformance import claims, program
+from emulator.conformance import claims
 from emulator.conformance.check import Check, Reaction, holds
-from emulator.conformance.program import RunFailed
+from emulator.conformance.program import Program, RunFailed, awaited, credentials, visit
 from emulator.conformance.report import report
 from emulator.failure import Refused
 from emulator.scenario.transport import Transport, TransportFailed
@@ -40,19 +37,14 @@ Connect = Callable[[str], Transport]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to run the TPP: by `command`, by `hook` (POSTed per check), or by hand if both are None.
+    """How to run the TPP: `jobs` checks at the same time, or `by_hand`, which asks a person for each of them.
 
-    `timeout`: the seconds of one check; `claims`: the address of the claims of the TPP, with {check} for the name of
-    the check; `jobs`: how many checks run at the same time; `stopped` ends those that run.
+    {check} in the address of its claims stands for the name of the check.
     """
 
-    command: str | None = None
-    hook: str | None = None
-    claims: str | None = None
-    timeout: float = 30.0
+    program: Program
     by_hand: Callable[[Check, Mapping[str, str]], None] | None = None
     jobs: int = 1
-    stopped: Event = field(default_factory=Event)
 
 
 @dataclass(slots=True)
@@ -78,15 +70,15 @@ def run(checks: Iterable[Check], base: str, plan: Plan, connect: Connect) -> Gen
         except PROBLEMS as problem:
             return CheckRun(report([check], {})["checks"][0], [str(problem)])
 
-    if plan.command is None and plan.hook is None:  # a person runs the TPP, and is asked by this thread
+    if plan.by_hand is not None:  # a person runs the TPP, and is asked by this thread
         yield from map(outcome, checks)
         return
     # A signal that arrives while this thread starts a command would leave that behind.
     with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as pool:
         try:
-            yield from map(program.awaited, [pool.submit(outcome, check) for check in checks])
+            yield from map(awaited, [pool.submit(outcome, check) for check in checks])
         except BaseException:  # Ctrl+C, or nobody wants the others
-            plan.stopped.set()
+            plan.program.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -107,7 +99,7 @@ def _run(check: Check, process: BankControl, plan: Plan, connect: Connect) -> Ch
         bank = connect(answer["baseUrl"]).ask
         arm(check, bank)
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            files = program.credentials(Path(folder), answer["tpp"]["certificate"], answer["tpp"]["key"])
+            files = credentials(Path(folder), answer["tpp"]["certificate"], answer["tpp"]["key"])
             person, other, debtor = persons_of(bank("GET", "/people")["people"], check.arm.context)
             environment = {
                 "BANK_URL": answer["baseUrl"],
@@ -157,33 +149,25 @@ def persons_of(people: Sequence[Mapping[str, Any]], context: str) -> tuple[str, 
 
 def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: SimulatedCustomer) -> list[str]:
     """Run the TPP, and act as the customer meanwhile; returns problems. Ends with the TPP or at the timeout."""
-    deadline = time.monotonic() + plan.timeout
-    lines: list[str] = []
-    if plan.command is not None:
-        with tempfile.TemporaryFile() as output, program.started(plan.command, environment, output) as process:
-            _accompany(customer, lambda: process.poll() is not None, deadline, plan.stopped)
-            text = program.printed(output)
-            problem = program.failure(process.poll(), plan.timeout, program.reason(text))
-            lines = text.splitlines() if "\n" in text else []
-    elif plan.hook is not None:
-        answer = aside(partial(program.post, plan.hook, environment, plan.timeout))
-        _accompany(customer, answer.done, deadline, plan.stopped)
-        _, problem = answer.result()
-    else:
-        problem = None
-        if plan.by_hand is not None:
-            plan.by_hand(check, environment)
+    if plan.by_hand is not None:
+        plan.by_hand(check, environment)
         customer.play()
-    return [] if problem is None else [problem, *lines]
+        return []
+    deadline = time.monotonic() + plan.program.timeout
 
-
-def _accompany(customer: SimulatedCustomer, ended: Callable[[], bool], deadline: float, stopped: Event) -> None:
-    """Act as the customer until the TPP has ended, or has no time left; raises RunFailed if the run is stopped."""
-    while not ended() and time.monotonic() < deadline:
+    def accompany(ended: Future[Any]) -> bool:
+        while not ended.done() and time.monotonic() < deadline:
+            customer.play()
+            if plan.program.stopped.wait(POLL_INTERVAL):
+                raise RunFailed("the run was stopped")
         customer.play()
-        if stopped.wait(POLL_INTERVAL):
-            raise RunFailed("the run was stopped")
-    customer.play()
+        return False
+
+    ending = plan.program.run(environment, accompany)
+    if ending.problem is None:
+        return []
+    lines = ending.printed.splitlines()
+    return [ending.problem, *(lines if len(lines) > 1 else ())]
 
 
 class SimulatedCustomer:
@@ -200,7 +184,7 @@ class SimulatedCustomer:
         person: str,
         other: str,
         *,
-        visit: Callable[[str], None] = program.visit,
+        visit: Callable[[str], None] = visit,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._check = check
@@ -284,8 +268,8 @@ class SimulatedCustomer:
 
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
-    if plan.claims is not None:
-        address = plan.claims.replace("{check}", check.check)
+    if plan.program.claims is not None:
+        address = plan.program.claims.replace("{check}", check.check)
         beliefs, unanswered = claims.ask(address, bank("GET", "/conformance/claims"))
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered

@@ -18,15 +18,16 @@ from aiohttp import web
 
 from emulator.api.service import BankService
 from emulator.assemble import authority_for
+from emulator.assemble.local_banks import run
 from emulator.bank.bank import Bank
 from emulator.bank.formats import EARLIEST, END, YEARS
 from emulator.bank.payment import self_service
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.ca.files import write_private
+from emulator.failure import Failed
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
-from emulator.settings import ConfigurationError, ServeSettings, read
-from emulator.web.server import LoopThread
+from emulator.settings import ServeSettings, read
 
 
 class BankOptions(TypedDict, total=False):
@@ -65,7 +66,7 @@ def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
     flags = {name: _texts(value) for name, value in options.items() if name not in ("now", "settings")}
     try:
         return read({"port": "0", "ephemeral": str(options.get("state") is None), **flags}, environment={})
-    except ConfigurationError as error:
+    except Failed as error:
         raise ValueError(str(error)) from None
 
 
@@ -101,12 +102,6 @@ def filters_for(**filters: Any) -> dict[str, Any]:
             allowed = ", ".join(f"{known}: {kind.__name__}" for known, kind in FILTERS.items())
             raise TypeError(f"requests are filtered by {allowed}, not by {name}={value!r}")
     return filters
-
-
-@cache
-def loop_thread() -> LoopThread:
-    """The loop of this process, started at the first call."""
-    return LoopThread()
 
 
 class BankClock:
@@ -254,11 +249,10 @@ class Received:
 class Receiver:
     """Receives notifications at `uri` and answers 204; `received` has them in the order of arrival."""
 
-    def __init__(self, loop: LoopThread) -> None:
+    def __init__(self) -> None:
         self.received: list[Received] = []
-        self._loop = loop
         self._answers: deque[int] = deque()
-        self._runner, port = loop.run(self._start())
+        self._runner, port = run(self._start())
         self.uri = f"http://127.0.0.1:{port}/notifications"
 
     def answer(self, *statuses: int) -> None:
@@ -271,7 +265,7 @@ class Receiver:
 
     def stop(self) -> None:
         """Close the port."""
-        self._loop.run(self._runner.cleanup())
+        run(self._runner.cleanup())
 
     async def _start(self) -> tuple[web.ServerRunner, int]:
         runner = web.ServerRunner(web.Server(self._receive))

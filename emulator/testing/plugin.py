@@ -52,12 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _use_data(source: str, folder: Path) -> None:
-    from emulator.assemble import StartRefused, use_data
+    from emulator.assemble import use_data
+    from emulator.failure import Failed
     from emulator.settings import data_folder
 
     try:
         use_data(data_folder(str(folder)))
-    except (StartRefused, ValueError) as error:
+    except (Failed, ValueError) as error:
         raise pytest.UsageError(f"{source}: {str(error).removeprefix('--data ')}") from None
 
 

@@ -18,8 +18,8 @@ from emulator.api.operations import check_operation
 from emulator.api.service import BankService
 from emulator.api.signature.explain import as_text
 from emulator.assemble import assemble
-from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import apply_all
+from emulator.assemble.local_banks import LocalBanks, run
 from emulator.bank import fixtures, notifications
 from emulator.bank.authentication import sca_control
 from emulator.bank.bank import Bank
@@ -43,12 +43,10 @@ from emulator.testing.handles import (
     authority,
     filters_for,
     issued,
-    loop_thread,
     moment_of,
     settings_for,
     write_files,
 )
-from emulator.web.server import WebServer, listen
 
 Result = TypeVar("Result")
 
@@ -67,36 +65,23 @@ class RunningBank:
     `url` is its base address. Every access to the bank runs on the thread of its server, between two requests.
     """
 
-    def __init__(
-        self,
-        settings: ServeSettings,
-        *,
-        now: datetime | None = None,
-        changes: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._application: BankApplication = assemble(
+    def __init__(self, **options: Unpack[BankOptions]) -> None:
+        settings, now = settings_for(**options), moment_of(options)
+        self._application = assemble(
             replace(settings, scenario=()), authority=authority(), begins=Beginning(now, "frozen")
         )
         self._service = self._application.default
-        self._loop = loop_thread()
         with ExitStack() as undo:
             undo.callback(self._application.close)
             with self._service.bank.documents.transaction():  # if one is refused, a stored bank stays unchanged
-                self._prepare(settings, now, changes)
-            self._server = WebServer(
-                self._application,
-                host="127.0.0.1",
-                plain=listen(["127.0.0.1"], settings.port, copies=1),  # a test process may have hundreds of banks
-                public_url=settings.public_url,
-                allowed=settings.host_names,
-            )
-            self._loop.run(self._server.start())
+                self._prepare(settings, now, options.get("settings"))
+            self._banks = LocalBanks(self._application)
             undo.pop_all()
-        self.url = self._server.urls[0]
+        self.url = self._banks.url
         self.clock = BankClock(self.call)
-        self._clients: list[TppClient] = []
+        self._closing = ExitStack()
+        self._closing.callback(self._banks.close)
         self._addresses = (f"192.0.2.{number % 254 + 1}" for number in count())
-        self._receivers: list[Receiver] = []
         self._must_match: set[str] = set()
         RUNNING.append(self)
 
@@ -110,7 +95,7 @@ class RunningBank:
 
     def call(self, work: Callable[[BankService], Result]) -> Result:
         """Call `work` with the service of the bank, between two requests."""
-        return self._loop.call(lambda: work(self._service))
+        return self._banks.call(lambda: work(self._service))
 
     def _change(self, change: Callable[[Bank], Result]) -> Result:
         """Call `change` with the bank, in one transaction, after what is due has happened."""
@@ -134,7 +119,7 @@ class RunningBank:
         name = name or "-".join(["test", *(role.lower() for role in chosen), *([flaw] if flaw else [])])
         hour = real_now().replace(minute=0, second=0, microsecond=0)
         client = TestTpp(self, issued(name, chosen, flaw, hour), self._addresses)
-        self._clients.append(client)
+        self._closing.callback(client.close)
         return client
 
     def approve(self, link_or_id: str | None = "latest", **choices: Any) -> str:
@@ -189,8 +174,8 @@ class RunningBank:
         Send its `uri` as TPP-Notification-URI; `tpp.notification_uri = receiver.uri` does so with every request.
         """
         self.settings(notifications=True)
-        receiver = Receiver(self._loop)
-        self._receivers.append(receiver)
+        receiver = Receiver()
+        self._closing.callback(receiver.stop)
         return receiver
 
     def notifications(self, target: str | None = None) -> list[dict[str, Any]]:
@@ -198,7 +183,7 @@ class RunningBank:
 
         Waits until all due ones are sent and answered; an attempt takes at most 5 seconds.
         """
-        self._loop.run(self._application.notifier.quiet())
+        run(self._application.notifier.quiet())
         return self.call(lambda service: notifications.listing(service.bank, target=target)[::-1])
 
     def payments(self) -> list[dict[str, Any]]:
@@ -249,13 +234,7 @@ class RunningBank:
     def stop(self) -> None:
         """Close clients, connections and sockets; then warn of each rule of a scenario that has matched no request."""
         unmatched: list[tuple[str, str]] = []
-        with ExitStack() as closing:
-            closing.callback(self._loop.call, self._application.close)
-            closing.callback(lambda: self._loop.run(self._server.stop()))
-            for receiver in self._receivers:
-                closing.callback(receiver.stop)
-            for client in self._clients:
-                closing.callback(client.close)
+        with self._closing:
             if self in RUNNING:
                 RUNNING.remove(self)
                 unmatched = self.unmatched()
@@ -344,7 +323,7 @@ class BankFactory(Protocol):
         """A new bank on a free port.
 
         Raises TypeError for an option that is not in BankOptions, ValueError for a value of a wrong form, and
-        StartRefused, ScenarioRefused or BankError for a fixture, scenario or setting that cannot be used.
+        Failed or BankError for a fixture, scenario or setting that cannot be used.
         """
 
 
@@ -354,7 +333,7 @@ def banks() -> Iterator[BankFactory]:
     with ExitStack() as running:
 
         def make(**options: Unpack[BankOptions]) -> RunningBank:
-            bank = RunningBank(settings_for(**options), now=moment_of(options), changes=options.get("settings"))
+            bank = RunningBank(**options)
             running.callback(bank.stop)
             return bank
 

@@ -9,11 +9,12 @@ import os
 import resource
 import signal
 import socket
-import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
+from emulator.failure import Failed
+from emulator.settings import ServeSettings
 from emulator.signals import ending_signals
 from emulator.web.application import Application
 from emulator.web.connection import Listener
@@ -29,16 +30,16 @@ _ATTEMPTS = 10  # at one free port for several addresses
 _OPEN_FILES = (65536, 10240)  # macOS reports no hard limit, yet refuses values above 10240
 
 
-class CannotListen(Exception):
-    """The server cannot listen on an address; `at_fault` is the option at fault: "host" or "port"."""
+class CannotListen(Failed):
+    """The server cannot listen on an address; `flag` is the one at fault."""
 
-    def __init__(self, at_fault: Literal["host", "port"], text: str) -> None:
-        super().__init__(text)
-        self.at_fault = at_fault
+    def __init__(self, flag: str, text: str) -> None:
+        super().__init__(f"--{flag}: {text}", page="flags")
+        self.flag = flag
 
 
-def listen(hosts: Sequence[str], port: int, *, copies: int = _COPIES) -> list[socket.socket]:
-    """Listening sockets on every address of `hosts` at one port; 0 picks a free port. Raises CannotListen.
+def listen(hosts: Sequence[str], port: int, *, flag: str = "port", copies: int = _COPIES) -> list[socket.socket]:
+    """Listening sockets on every address of `hosts` at the port of this flag; 0 picks a free one. Raises CannotListen.
 
     Each socket is duplicated `copies` times: uvloop accepts one connection per socket and iteration of its loop, so
     clients that connect at the same time would wait for one another.
@@ -46,19 +47,19 @@ def listen(hosts: Sequence[str], port: int, *, copies: int = _COPIES) -> list[so
     attempts = _ATTEMPTS if port == 0 else 1
     while True:
         try:
-            return _listen(hosts, port, copies)
+            return _listen(hosts, port, flag, copies)
         except CannotListen as error:  # a port that was free on one address may be in use on another
             attempts -= 1
-            if attempts == 0 or error.at_fault != "port":
+            if attempts == 0 or error.flag == "host":
                 raise
 
 
-def _listen(hosts: Sequence[str], port: int, copies: int) -> list[socket.socket]:
+def _listen(hosts: Sequence[str], port: int, flag: str, copies: int) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     with ExitStack() as undo:
         for family, address in dict.fromkeys(place for host in hosts for place in _addresses(host, port)):
             chosen = sockets[0].getsockname()[1] if sockets else port
-            bound = undo.enter_context(_bound(family, address, chosen))
+            bound = undo.enter_context(_bound(family, address, chosen, flag))
             sockets += [bound, *(undo.enter_context(bound.dup()) for _ in range(copies - 1))]
         undo.pop_all()
     return sockets
@@ -85,15 +86,15 @@ def _has_ipv6() -> bool:
     return True
 
 
-def _bound(family: int, host: str, port: int) -> socket.socket:
+def _bound(family: int, host: str, port: int, flag: str) -> socket.socket:
     try:
         bound = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise CannotListen("port", f"port {port} is in use") from error
+            raise CannotListen(flag, f"port {port} is in use") from error
         reason = os.strerror(error.errno) if error.errno else str(error)
         if error.errno in (errno.EACCES, errno.EPERM):
-            raise CannotListen("port", f"port {port}: {reason}") from error
+            raise CannotListen(flag, f"port {port}: {reason}") from error
         raise CannotListen("host", f"{host}: {reason}") from error
     bound.setblocking(False)
     return bound
@@ -106,18 +107,16 @@ def port_of(sockets: list[socket.socket]) -> int:
 class WebServer:
     """Serves one application on a plain and optionally a TLS address, within a running event loop.
 
-    `host` is the configured listening address; `public_url` and `allowed` (host names) decide the base of links.
+    Of `settings`: the first --host, --public-url and the names of hosts decide the base of links.
     """
 
     def __init__(
         self,
         application: Application,
+        settings: ServeSettings,
         *,
-        host: str,
         plain: list[socket.socket],
         tls: list[socket.socket] | None = None,
-        public_url: str | None = None,
-        allowed: tuple[str, ...] = (),
         limits: Limits | None = None,
     ) -> None:
         self._application = application
@@ -125,7 +124,13 @@ class WebServer:
         self._addresses: list[tuple[list[socket.socket], Listener]] = []
         for scheme, sockets in (("http", plain), ("https", tls)):
             if sockets is not None:
-                base = Base(scheme=scheme, host=host, port=port_of(sockets), public_url=public_url, allowed=allowed)
+                base = Base(
+                    scheme=scheme,
+                    host=settings.host[0],
+                    port=port_of(sockets),
+                    public_url=settings.public_url,
+                    allowed=settings.host_names,
+                )
                 self._addresses.append((sockets, Listener(self._handler, base, limits or Limits())))
         self._servers: list[asyncio.Server] = []
 
@@ -202,33 +207,11 @@ def raise_file_limit() -> None:
             return
 
 
-def run_loop(main: Coroutine[Any, Any, None]) -> None:
+def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` on uvloop if it is installed, else on asyncio's own event loop."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(main)
-        return
+        return asyncio.run(main)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)
-
-
-class LoopThread:
-    """An event loop in a thread, on which banks run beside other work of the process until it ends."""
-
-    def __init__(self) -> None:
-        # Not uvloop: a garbage collection of another thread may free its handles, and crash the process.
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
-
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run `work` on the loop and wait for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def call(self, function: Callable[[], Result]) -> Result:
-        """Call `function` on the thread of the loop, which is that of the banks, between two requests."""
-
-        async def work() -> Result:
-            return function()
-
-        return self.run(work())
+        return runner.run(main)

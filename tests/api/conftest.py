@@ -72,11 +72,7 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     """Runs a command against the bank of the test: exit status, stdout, stderr."""
-    transport = (
-        transports.Running(registry.wire.url)
-        if isinstance(registry, RemoteRegistry)
-        else in_process(registry, authority)
-    )
+    transport = transports.Running(registry.wire.url) if isinstance(registry, RemoteRegistry) else in_process(registry)
 
     def running(base: str, **_: Any) -> Transport:
         if base != "http://127.0.0.1:8080":

@@ -382,12 +382,12 @@ def test_what_only_the_fixture_shows_to_be_wrong_is_told_with_its_place_too(run:
 def test_a_file_that_names_no_fixture_is_checked_without_waiting_for_a_bank(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
-    transports = Mock()
-    monkeypatch.setattr(composition, "new_transports", transports)
+    bank = Mock()
+    monkeypatch.setattr(composition, "separate_bank", bank)
     file = tmp_path / "rules.yaml"
     file.write_text(f"scenario: rules-alone\nsummary: A slow bank.\n{start}rules: [{{then: {{delay: 1s}}}}]\n")
     assert run("scenario", "check", str(file))[0] == ("nowhere" in start)
-    assert transports.mock_calls == []
+    assert bank.mock_calls == []
 
 
 def test_a_long_file_is_no_longer_for_a_bank_because_of_its_letters(run: Run, tmp_path: Path) -> None:

@@ -457,7 +457,7 @@ def test_a_story_is_answered_as_everybody_is(
         ("POST", "/scenario", {"scenario": "X"}),
         ("POST", "/reset", {"fixtures": 5}),
     ):
-        received = in_process(registry, authority).control(method, path, body)
+        received = in_process(registry).control(method, path, body)
         content = b"" if body is None else json.dumps(body).encode()
         answer = desk.raw(method, path, ("Content-Type", "application/json"), body=content)
         assert (received.status, received.headers, received.body) == (

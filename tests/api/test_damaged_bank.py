@@ -125,7 +125,7 @@ def test_a_damaged_bank_that_is_not_made_anew_stays_as_it_was(application: BankA
 def test_what_becomes_of_a_damaged_bank_while_another_one_is_prepared_stays(
     application: BankApplication, monkeypatch: pytest.MonkeyPatch, meanwhile: str, then: int
 ) -> None:
-    registry = application._registry
+    registry = application.registry
     prepared = registry._prepared
 
     def later(spec: BankSpec, documents: Documents) -> Generator[object, None, PreparedFixture]:

@@ -14,9 +14,10 @@ from click.shell_completion import ShellComplete
 
 from emulator import packaged
 from emulator.api.messages import Request, Response
-from emulator.assemble import StartRefused, assemble, authority_for
+from emulator.assemble import assemble, authority_for
 from emulator.assemble.application import BankApplication
 from emulator.cli import main
+from emulator.failure import Failed
 from emulator.settings import ServeSettings
 from tests.e2e.process import pytest_in
 
@@ -117,7 +118,7 @@ def test_an_own_file_is_used_in_place_of_a_ready_one_and_the_log_says_so(
 )
 def test_a_file_with_problems_is_one_line_that_names_it(data: Path, file: str, text: str, expected: str) -> None:
     (data / file).write_text(text)
-    with pytest.raises(StartRefused, match=r"^--data ") as refused:
+    with pytest.raises(Failed, match=r"^--data ") as refused:
         started(data, state=Path(), ephemeral=True)
     assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -171,7 +172,7 @@ def test_a_story_cannot_play_another_one(data: Path) -> None:
 @pytest.mark.parametrize("name", ["fixtures", "scenarios"])
 def test_a_pipe_is_refused_without_waiting_for_its_writer(data: Path, name: str) -> None:
     os.mkfifo(data / name / "pipe.yaml")
-    with pytest.raises(StartRefused, match=r"pipe\.yaml: This is not a regular file"):
+    with pytest.raises(Failed, match=r"pipe\.yaml: This is not a regular file"):
         started(data)
 
 

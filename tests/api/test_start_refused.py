@@ -10,13 +10,14 @@ from threading import Thread
 
 import pytest
 
-from emulator.assemble import StartRefused, StateDamaged, assemble
+from emulator.assemble import assemble
 from emulator.bank import fixtures
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.kinds import META
 from emulator.ca import CertificateAuthority
 from emulator.ca.files import check_private
 from emulator.cli import main
+from emulator.failure import Damaged, Failed
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
 
@@ -43,7 +44,7 @@ def test_a_refused_second_scenario_takes_the_first_one_back(
     stood = before.default.bank.documents.dump()
     before.close()
 
-    with pytest.raises(StartRefused, match="--scenario"):
+    with pytest.raises(Failed, match="--scenario"):
         assemble(ServeSettings(state=state, scenario=files), authority=authority)
 
     after = assemble(ServeSettings(state=state), authority=authority)
@@ -56,7 +57,7 @@ def test_a_file_that_the_system_refuses_is_named(tmp_path: Path, file: str) -> N
     assemble(ServeSettings(state=tmp_path)).close()
     (tmp_path / file).unlink()
     (tmp_path / file).mkdir()
-    with pytest.raises(StartRefused) as refused:
+    with pytest.raises(Failed) as refused:
         assemble(ServeSettings(state=tmp_path))
     assert str(refused.value) == f"--state {tmp_path / file}: Is a directory"
 
@@ -69,7 +70,7 @@ def test_a_check_finds_the_certificate_that_a_start_refuses(
     assert main.run(["state", "check", "--state", str(tmp_path)]) == 0
     (tmp_path / file).write_text("damaged\n")
     capsys.readouterr()
-    with pytest.raises(StateDamaged) as refused:
+    with pytest.raises(Damaged) as refused:
         assemble(ServeSettings(state=tmp_path))
     assert main.run(["state", "check", "--state", str(tmp_path)]) == 3
     assert capsys.readouterr().err.startswith(f"bank-emulator: {refused.value} (see ")
@@ -108,7 +109,7 @@ def test_nobody_waits_for_a_named_pipe_in_a_state_directory(
         check_private(state)
     assert main.run(["state", "check", "--state", str(state)]) == 2
     assert capsys.readouterr().err.startswith(f"bank-emulator: --state {pipe}: it is not a regular file")
-    with pytest.raises(StartRefused, match="not a regular file"):
+    with pytest.raises(Failed, match="not a regular file"):
         assemble(ServeSettings(state=state))
 
 
@@ -180,7 +181,7 @@ def test_a_full_disk_is_told_with_the_directory(
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Disk, "write", full)
-    with pytest.raises(StartRefused) as refused:
+    with pytest.raises(Failed) as refused:
         assemble(ServeSettings(state=tmp_path), authority=authority)
     assert str(refused.value).startswith(f"--state {tmp_path}: the change cannot be written: ")
     assert str(refused.value).endswith("No space left on device")

@@ -74,8 +74,8 @@ def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Certific
         folders = [path for path in (state / "banks").iterdir() if not path.name.startswith(".")]
         assert all(verify(folder, KINDS).sound for folder in folders), at
         application = assemble(ServeSettings(state=state), authority=authority)
-        assert {path.name for path in (state / "banks").iterdir()} == set(application._registry.names())
-        there = application._registry.find("x")
+        assert {path.name for path in (state / "banks").iterdir()} == set(application.registry.names())
+        there = application.registry.find("x")
         seen.add(there is not None)
         if there is not None:
             documents = there.bank.documents

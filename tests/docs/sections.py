@@ -284,7 +284,7 @@ def example(name: str) -> str:
 
 def faults() -> str:
     """The kinds of fault of `conformance explore`."""
-    from emulator.conformance.explore.faults import kinds
+    from emulator.explore.faults import kinds
 
     rows = ((f"`{kind.name}`", kind.summary, _value(kind.example)) for kind in kinds().values())
     return _table(("Fault", "What happens", "Its members, for example"), rows)

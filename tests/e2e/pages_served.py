@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from emulator.api.messages import Request
-from emulator.web.server import WebServer, listen, port_of
+from emulator.assemble.local_banks import LocalBanks
 from tests.known_state import KARI, STRAKS
 from tests.unit.pages.living import Living, straks
 
@@ -18,18 +16,14 @@ from tests.unit.pages.living import Living, straks
 class ServedPages:
     """The emulator behind a real port. `run` calls a function in the server's thread, which owns the bank."""
 
-    def __init__(self, emulator: Living, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, emulator: Living, banks: LocalBanks) -> None:
         self.emulator = emulator
         self.url = emulator.base
-        self._loop = loop
+        self._banks = banks
 
     def run(self, function: Any, *arguments: Any, **named: Any) -> Any:
         """The function's answer."""
-
-        async def call() -> Any:
-            return function(*arguments, **named)
-
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(30)
+        return self._banks.call(lambda: function(*arguments, **named))
 
     def call(self, method: str, path: str, **options: Any) -> Any:
         """The TPP sends a signed request; the JSON answer."""
@@ -57,38 +51,7 @@ class ServedPages:
 @contextmanager
 def served_pages(**options: Any) -> Iterator[ServedPages]:
     """A running emulator; `options` as `Living` takes them."""
-    sockets = listen(["127.0.0.1"], 0)
-    ready = threading.Event()
-    held: list[ServedPages] = []
-    failed: list[BaseException] = []
-    ending: list[asyncio.Event] = []
-
-    async def serve() -> None:
-        emulator = Living(base=f"http://127.0.0.1:{port_of(sockets)}", **options)
-        server = WebServer(emulator.application, host="127.0.0.1", plain=sockets)
-        await server.start()
-        ending.append(asyncio.Event())
-        held.append(ServedPages(emulator, asyncio.get_running_loop()))
-        ready.set()
-        await ending[0].wait()
-        await server.stop()
-        emulator.registry.close()
-
-    def whole() -> None:
-        try:
-            asyncio.run(serve())
-        except BaseException as error:
-            failed.append(error)
-            ready.set()
-
-    thread = threading.Thread(target=whole, daemon=True)
-    thread.start()
-    ready.wait(30)
-    if failed:
-        raise failed[0]
-    served = held[0]
-    try:
-        yield served
-    finally:
-        served._loop.call_soon_threadsafe(ending[0].set)
-        thread.join(30)
+    emulator = Living(**options)
+    with closing(LocalBanks(emulator.application)) as banks:
+        emulator.served_at(banks.url)
+        yield ServedPages(emulator, banks)

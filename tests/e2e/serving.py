@@ -22,6 +22,7 @@ from emulator.assemble.registry import BankRegistry
 from emulator.assemble.storage import Storage
 from emulator.assemble.turns import Turns
 from emulator.metrics.counts import ProcessCounts
+from emulator.settings import ServeSettings
 from emulator.store import Documents, WriteGroup
 from emulator.web.application import Answering, Watching
 from emulator.web.server import WebServer, listen, port_of
@@ -182,9 +183,8 @@ async def serving(
     application = application or MadeUpSite()
     plain = listen(["127.0.0.1"], 0)
     secure = listen(["127.0.0.1"], 0) if tls else None
-    server = WebServer(
-        application, host="127.0.0.1", plain=plain, tls=secure, public_url=public_url, allowed=allowed, limits=limits
-    )
+    settings = ServeSettings(public_url=public_url, allow_host=allowed)
+    server = WebServer(application, settings, plain=plain, tls=secure, limits=limits)
     await server.start()
     served = Served(application, server, port_of(plain), port_of(secure) if secure else None)
     try:

@@ -15,7 +15,6 @@ from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.client.signing import signed_headers
 from emulator.store import Kind
 from emulator.testing import RunningBank, TestTpp
-from emulator.testing.handles import settings_for
 from tests.known_state import KARI
 
 # Thousands of examples, or none: tests/api holds the answers of all operations to their schemas, tests/hostile lies.
@@ -30,7 +29,7 @@ OPERATIONS = [(row.method.lower(), row.path) for row in table()]
 @pytest.fixture(scope="module")
 def fuzzed() -> Iterator[TestTpp]:
     """A bank for the whole module (a made-up request must not stop it), and a TPP with a live session."""
-    bank = RunningBank(settings_for())
+    bank = RunningBank()
     yield bank.tpp().log_in(KARI)
     bank.stop()
 

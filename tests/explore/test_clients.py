@@ -17,10 +17,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from emulator.api.messages import Request
-from emulator.cli.local_banks import LocalBanks
-from emulator.conformance.explore import clients
-from emulator.conformance.explore.play import Run
-from emulator.conformance.explore.schedule import of
+from emulator.assemble.local_banks import LocalBanks
+from emulator.conformance.program import Program
+from emulator.explore import clients
+from emulator.explore.play import Run
+from emulator.explore.schedule import of
 from tests.explore.world import HOST, house
 
 STALL = 10.0  # seconds
@@ -61,27 +62,27 @@ def test_a_slow_machine_is_no_silence_of_the_tpp(monkeypatch: pytest.MonkeyPatch
             """Nothing is printed."""
 
     monkeypatch.setattr(clients, "time", SimpleNamespace(monotonic=monotonic))
-    sandbox = LocalBanks()
+    sandbox = LocalBanks.in_memory()
     with HTTPServer(("127.0.0.1", 0), Hook) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         run = Run(of({"tasks": ["read"]}), sandbox, "stalled")
-        ending = clients.Process(hook=f"http://127.0.0.1:{server.server_address[1]}/").play(run)
+        ending = clients.Process(Program(hook=f"http://127.0.0.1:{server.server_address[1]}/")).play(run)
         for _ in range(LOOKS):
             looks.put(None)
     sandbox.close()
     assert run.requests == 1
-    assert ending.crash == "the hook answered 500"
+    assert ending.problem == "the hook answered 500"
 
 
 def test_what_is_sent_after_the_end_of_a_run_is_not_judged() -> None:
     run = Run(of({"tasks": ["read"]}), house(), "ended")
-    target = f"{urlsplit(run.bank.url).path}/v1/accounts"
+    target = f"{urlsplit(run.url).path}/v1/accounts"
 
     house().application.handle(Request("GET", target, (HOST,)))
     assert not run.leave(requests=0)  # it was not silent
     assert run.leave(requests=1)
     house().application.handle(Request("GET", target, (HOST,)))
-    run.bank.close()
+    run.close()
     assert (run.requests, len(run.rows)) == (1, 1)
 
 
@@ -101,8 +102,8 @@ def test_a_start_after_a_kill_is_no_silence_of_the_tpp(tmp_path: Path, monkeypat
     monkeypatch.setattr(clients, "OVER", 0.004)
     program = tmp_path / "asks.py"
     program.write_text(ASKS)
-    sandbox = LocalBanks()
+    sandbox = LocalBanks.in_memory()
     run = Run(of({"tasks": ["read"], "restarts": [1]}), sandbox, "restarted")
-    clients.Process(command=shlex.join([sys.executable, str(program)]), restarts=True).play(run)
+    clients.Process(Program(shlex.join([sys.executable, str(program)])), restarts=True).play(run)
     sandbox.close()
     assert run.requests == 2

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from emulator.conformance import explore as package
+from emulator import explore as package
 from tests.e2e.process import command
 from tests.explore.hooked import HttpMerchant, hooked
 from tests.explore.merchant import Order
@@ -288,7 +288,7 @@ def test_an_empty_folder_is_one_line(tmp_path: Path) -> None:
 
 def test_without_hypothesis_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("search", "draw"):
-        monkeypatch.delitem(sys.modules, f"emulator.conformance.explore.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"emulator.explore.{module}", raising=False)
         monkeypatch.delattr(package, module, raising=False)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     ended = explore("--command", "true")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from emulator.conformance.explore.judge import play
-from emulator.conformance.explore.schedule import TASKS, of
-from emulator.conformance.explore.search import Search
+from emulator.explore.judge import play
+from emulator.explore.schedule import TASKS, of
+from emulator.explore.search import Search
 from tests.explore.merchant import Merchant
 from tests.explore.unusual import (
     ListsTheBalances,

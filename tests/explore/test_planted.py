@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.check import Check, ready
-from emulator.conformance.explore.judge import play
-from emulator.conformance.explore.schedule import TASKS, from_path, read
-from emulator.conformance.explore.search import Breakage, Search, SearchProgress
+from emulator.explore.judge import play
+from emulator.explore.schedule import TASKS, from_path, read
+from emulator.explore.search import Breakage, Search, SearchProgress
 from tests.conformance.plan import Plan
 from tests.explore.merchant import Merchant
 from tests.explore.planted import PLANTED

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.conformance.explore import report
-from emulator.conformance.explore.judge import Finding, RunOutcome
-from emulator.conformance.explore.play import Row
-from emulator.conformance.explore.schedule import of
-from emulator.conformance.explore.search import Breakage
+from emulator.explore import report
+from emulator.explore.judge import Finding, RunOutcome
+from emulator.explore.play import Row
+from emulator.explore.schedule import of
+from emulator.explore.search import Breakage
 
 AT = "2026-11-27T21:35:49+01:00"
 ROWS = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from emulator.bank.problems import InputRefused
-from emulator.conformance.explore import schedule
-from emulator.conformance.explore.faults import ENDS, ChangeFault, PlannedFault, kinds
-from emulator.conformance.explore.judge import play
-from emulator.conformance.explore.search import Search
+from emulator.explore import schedule
+from emulator.explore.faults import ENDS, ChangeFault, PlannedFault, kinds
+from emulator.explore.judge import play
+from emulator.explore.search import Search
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
 from emulator.scenario.start import ACCESS
@@ -20,9 +20,7 @@ def test_every_effect_can_be_drawn() -> None:
         {"tasks": ["pay"], "faults": [{"fault": kind.name, **kind.example} for kind in kinds().values()]}
     )
     drawn = {effect for rule in schedule.rules_of(examples) for effect in rule["then"]}
-    assert set(effects()) - drawn == set(), (
-        "these effects are drawn by no fault of emulator/conformance/explore/faults.py"
-    )
+    assert set(effects()) - drawn == set(), "these effects are drawn by no fault of emulator/explore/faults.py"
     assert {name for change in ENDS.values() for name in change} == set(ACCESS)
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from emulator.api.messages import Request, Response
+from emulator.assemble.application import BankApplication
+from emulator.assemble.composition import application_of, registry_for
+from emulator.assemble.local_banks import LocalBanks, Result
 from emulator.bank import notifications
-from emulator.cli.local_banks import LocalBanks
+from emulator.bank.clock import real_now
+from emulator.bank.notification_targets import Host
+from emulator.ca import CertificateAuthority
 from emulator.client import clients as answers
 from emulator.client.tpp import Prepared, Tpp
-from emulator.conformance.explore.judge import Claims, Ending
-from emulator.conformance.explore.play import Run
+from emulator.conformance.program import Ending
+from emulator.explore.judge import Claims
+from emulator.explore.play import Run
+from emulator.settings import ServeSettings
 from tests.explore.merchant import Merchant
 
 HOST = ("Host", "127.0.0.1:8080")
@@ -27,9 +34,22 @@ class Stopped(BaseException):
     """The run is over."""
 
 
+class Unserved(LocalBanks):
+    """Banks without a server, whose application is called directly."""
+
+    def __init__(self) -> None:
+        settings = ServeSettings(ephemeral=True, allow_notify=(Host("shop.example"),))
+        registry = registry_for(settings, CertificateAuthority(None, clock=real_now))
+        self.application = application_of(registry, BankApplication)
+        self.url = "http://127.0.0.1:8080"
+
+    def call(self, work: Callable[[], Result]) -> Result:
+        return work()
+
+
 @lru_cache(maxsize=1)
-def house() -> LocalBanks:
-    return LocalBanks(serves=False, notify=("shop.example",))
+def house() -> Unserved:
+    return Unserved()
 
 
 class World:
@@ -76,7 +96,7 @@ class World:
         assert self.shop is not None
         for redirect in self.run.act(silent=silent):
             self.shop.returned(redirect)
-        bank = self.run.bank.service.bank
+        bank = self.run.service.bank
         while due := notifications.claim(bank, most=1, each=1):
             (notification,) = due
             self.shop.notified(notification["body"])
@@ -105,7 +125,7 @@ class InProcess:
         disk = self._disks[run.name] = {}
         for _ in range(MOST_STARTS):
             world = World(run)
-            tpp = Tpp(run.bank.url, house().issued)
+            tpp = Tpp(run.url, run.tpp)
             shop = self._shop(world, tpp, debtor=run.debtor, tasks=tuple(run.schedule.tasks), disk=disk)
             world.shop = shop
             self._last = shop
@@ -117,7 +137,7 @@ class InProcess:
             except Stopped:
                 pass
             except Exception as error:
-                return Ending(crash=f"The TPP crashed: {type(error).__name__}: {error}")
+                return Ending(f"The TPP crashed: {type(error).__name__}: {error}")
             break
         return Ending()
 

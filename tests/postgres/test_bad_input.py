@@ -17,6 +17,7 @@ import pytest
 from emulator import assemble
 from emulator.api.messages import Request
 from emulator.cli.main import run
+from emulator.failure import Failed
 from emulator.settings import ServeSettings
 from emulator.store.postgres.connection import unusable
 from tests.cases import cases
@@ -36,7 +37,7 @@ FULL = """
 def refusal(folder: Path, url: str, schema: str = SCHEMA) -> str:
     """The one line that a start ends with."""
     settings = ServeSettings(store=url, store_schema=schema, state=folder / "state")
-    with pytest.raises((assemble.StartRefused, assemble.StateDamaged)) as caught:
+    with pytest.raises(Failed) as caught:
         assemble.assemble(settings)
     text = str(caught.value)
     assert text.startswith("--store: ")

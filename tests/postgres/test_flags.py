@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from emulator import assemble
+from emulator.failure import Failed
 from emulator.settings import ServeSettings
 from tests.postgres.process import Process, process
 
@@ -22,7 +23,7 @@ def start(folder: Path, url: str, **flags: object) -> None:
 
 async def test_the_seed_of_the_first_process_is_that_of_all(tmp_path: Path, store_url: str) -> None:
     await asyncio.to_thread(start, tmp_path / "first", store_url, seed=7)
-    with pytest.raises(assemble.StartRefused, match="--store: its processes share --seed 7, and this one has --seed 8"):
+    with pytest.raises(Failed, match="--store: its processes share --seed 7, and this one has --seed 8"):
         await asyncio.to_thread(start, tmp_path / "second", store_url, seed=8)
     await asyncio.to_thread(start, tmp_path / "third", store_url)  # without the flag it takes that of the store
     async with process(store_url, tmp_path / "fourth") as one:

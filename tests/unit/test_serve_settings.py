@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.assemble import assemble
-from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read, schema_of
+from emulator.failure import Failed
+from emulator.settings import FLAGS, ServeSettings, read, schema_of
 from tests.cases import cases
 
 
@@ -119,10 +120,10 @@ def test_an_empty_variable_counts_as_not_set() -> None:
 )
 def test_a_wrong_value_is_refused_in_one_line_that_names_its_source(member: str, text: str) -> None:
     given = (text,) if member in ("allow_host", "frame_ancestors") else text
-    with pytest.raises(ConfigurationError, match=f"^--{member.replace('_', '-')} takes [^\n]+$"):
+    with pytest.raises(Failed, match=f"^--{member.replace('_', '-')} takes [^\n]+$"):
         read({member: given}, {})
     if text and member not in ("allow_host", "fixtures"):
-        with pytest.raises(ConfigurationError, match=f"^BANK_EMULATOR_{member.upper()} [^\n]+$"):
+        with pytest.raises(Failed, match=f"^BANK_EMULATOR_{member.upper()} [^\n]+$"):
             read({}, {f"BANK_EMULATOR_{member.upper()}": text})
 
 
@@ -130,7 +131,7 @@ def test_a_wrong_value_is_refused_in_one_line_that_names_its_source(member: str,
 def test_any_text_is_read_or_refused(flag: Any, text: str) -> None:
     try:
         read({flag.member: text}, {})
-    except ConfigurationError as error:
+    except Failed as error:
         message = str(error)
     else:
         return
@@ -168,7 +169,7 @@ def test_the_schema_of_a_store_may_be_in_its_url(options: str, schema: str) -> N
 
 
 def test_a_search_path_that_names_no_plain_schema_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="--store-schema"):
+    with pytest.raises(Failed, match="--store-schema"):
         read({"store": "postgresql://bank@host/sandbox?options=-csearch_path%3D%22Other one%22"}, {})
 
 
@@ -177,7 +178,7 @@ def test_what_is_about_a_store_is_refused_without_one_as_a_flag_and_no_matter_as
     flag: str, value: str
 ) -> None:
     member = flag.replace("-", "_")
-    with pytest.raises(ConfigurationError, match=f"--{flag} requires --store"):
+    with pytest.raises(Failed, match=f"--{flag} requires --store"):
         read({member: value}, {})
     both = read({member: value}, {"BANK_EMULATOR_STORE": "postgresql://db/bank"})
     assert str(getattr(both, member)) == value

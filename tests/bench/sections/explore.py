@@ -18,17 +18,18 @@ PAUSE = 0.02  # seconds of work of the TPP for each request
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
-    from emulator.cli.local_banks import LocalBanks
-    from emulator.conformance.explore.clients import Process
-    from emulator.conformance.explore.search import Search
+    from emulator.assemble.local_banks import LocalBanks
+    from emulator.conformance.program import Program
+    from emulator.explore.clients import Process
+    from emulator.explore.search import Search
 
     serve = [sys.executable, "-m", "tests.explore.hooked", str(PAUSE)]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as tpp:
         try:
             assert tpp.stdout is not None
             base = tpp.stdout.readline().strip()
-            client = Process(hook=f"{base}/run", address=f"{base}/claims/{{run}}")
-            sandbox = LocalBanks()
+            client = Process(Program(hook=f"{base}/run", claims=f"{base}/claims/{{run}}"))
+            sandbox = LocalBanks.in_memory()
             search = Search(sandbox, client, ("pay",), base=1, jobs=JOBS)
             search.trial()
             began, worked = time.perf_counter(), time.process_time()

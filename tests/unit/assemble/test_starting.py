@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from emulator import assemble
 from emulator.api.messages import Request
 from emulator.assemble import starting
 from emulator.assemble.starting import Progress, StartingApplication, is_slow
@@ -94,7 +95,7 @@ def test_the_address_answers_while_the_documents_are_read(tmp_path: Path, monkey
     seen: list[tuple[int, bytes]] = []
     application = object()
 
-    def read(settings: ServeSettings, progress: Progress) -> Any:
+    def read(settings: ServeSettings, *, progress: Progress) -> Any:
         assert threading.current_thread() is not threading.main_thread()
         progress(1, 4)
         seen.append((urlopen(f"{url}/health").status, b""))
@@ -104,7 +105,7 @@ def test_the_address_answers_while_the_documents_are_read(tmp_path: Path, monkey
             seen.append((refused.code, refused.read()))
         return application
 
-    monkeypatch.setattr(serve, "_application", read)
+    monkeypatch.setattr(assemble, "assemble", read)
     assert serve._starting(ServeSettings(state=tmp_path, port=0), plain) is application
     assert [status for status, _ in seen] == [200, 503]
     assert b'"percent":25' in seen[1][1]

@@ -9,23 +9,15 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from emulator.api.description import openapi as tpp_openapi
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
-from emulator.assemble.composition import registry_for
+from emulator.assemble.composition import application_of, registry_for
 from emulator.bank.clock import real_now
 from emulator.ca.authority import CertificateAuthority
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
-from emulator.control import Control
-from emulator.control import openapi as control_openapi
 from emulator.settings import ServeSettings
-from emulator.web.console.handler import Console
-from emulator.web.pages import my_pages, sca_pages
-from emulator.web.pages.browser import Guard
-from emulator.web.pages.docs_pages import DocsPage
-from emulator.web.pages.rendering import CustomerPages, StaticFiles
 from tests.known_state import KARI, STRAKS
 from tests.unit.pages.visitor import HOST, Page, Visitor
 
@@ -39,31 +31,19 @@ def _authority() -> CertificateAuthority:
 
 
 class Living:
-    """The application and the demo TPP; `base` is where a test serves them, if it does."""
+    """The application and the demo TPP; `base` is its address."""
 
-    def __init__(
-        self, *, token: str | None = None, fixtures: str = "known-state", base: str = f"http://{HOST}"
-    ) -> None:
-        self.base = base
+    def __init__(self, *, token: str | None = None, fixtures: str = "known-state") -> None:
         self.authority = _authority()
-        self.registry = registry_for(ServeSettings(ephemeral=True, seed=1, fixtures=fixtures), self.authority)
-        guard = Guard(allowed_hosts=(), secret=b"a secret of the test")
-        control = Control(self.registry, self.authority, token=token)
-        self.console = Console(guard, answering=control.handle, default=lambda: self.registry.default, token=token)
-        handlers: dict[str, Any] = {
-            "_emulator": control,
-            "sca": CustomerPages(guard, sca_pages.answer),
-            "my": CustomerPages(guard, my_pages.answer),
-            "console": self.console,
-            "static": StaticFiles(),
-            "docs": DocsPage(guard, operations=tpp_openapi.document, control=lambda: control_openapi.document("")),
-        }
-        self.application = BankApplication(
-            self.registry,
-            handlers=handlers,
-            tls=lambda: self.authority.server_context(("localhost",)),
-            scenario_target=control.scenario_target,
-        )
+        settings = ServeSettings(ephemeral=True, port=0, seed=1, fixtures=fixtures, control_token=token)
+        self.registry = registry_for(settings, self.authority)
+        self.application = application_of(self.registry, BankApplication)
+        self.console = self.application._handlers["console"]
+        self.served_at(f"http://{HOST}")
+
+    def served_at(self, base: str) -> None:
+        """The address of the bank from now on."""
+        self.base = base
         self.tpp = Tpp(base, Identity.of(self.authority.demo()))
 
     @property

@@ -172,7 +172,7 @@ def test_changes_reach_the_control_interface_with_the_token(guarded: Living) -> 
 
 
 def test_over_tls_the_cookie_is_secure() -> None:
-    with living(token="t", base="https://127.0.0.1:8443") as emulator:
+    with living(token="t") as emulator:
         headers = (("Host", "127.0.0.1:8443"), ("Content-Type", "application/x-www-form-urlencoded"))
         request = Request("POST", "/console/login", headers, b"token=t", base="https://127.0.0.1:8443")
         answer = emulator.application.handle(request)

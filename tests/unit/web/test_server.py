@@ -66,11 +66,11 @@ def test_several_addresses_have_one_port(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_port_that_is_free_on_one_address_only_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     bind, taken = server._bound, []
 
-    def bound(family: int, host: str, port: int) -> socket.socket:
+    def bound(family: int, host: str, port: int, flag: str) -> socket.socket:
         if host == "::1" and not taken:
             taken.append(port)
-            raise server.CannotListen("port", f"port {port} is in use")
-        return bind(family, host, port)
+            raise server.CannotListen(flag, f"port {port} is in use")
+        return bind(family, host, port, flag)
 
     monkeypatch.setattr(server, "_bound", bound)
     assert families(["localhost"]) == {IPV4, IPV6}

@@ -8,6 +8,7 @@ plays the `example` of each kind with the task `pay`, or with `read` for the ope
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
@@ -105,10 +106,9 @@ class RequestFault(NumberedFault):
 class ChangeFault(NumberedFault):
     """A change of the bank after that request."""
 
-    def start(self, debtor: str, number: str) -> dict[str, Any]:
-        """The change, as `start` of a scenario; `debtor`: the account that the TPP is to pay from; `number`: of the
-        change in its run."""
-        raise NotImplementedError
+    @abstractmethod
+    def start(self, debtor: str) -> dict[str, Any]:
+        """The change, as `start` of a scenario; `debtor`: the account that the TPP is to pay from."""
 
     def described(self) -> str:
         return f"after {self.of} {self.at}: {self.what()}"
@@ -215,8 +215,8 @@ class AccessEnds(ChangeFault):
 
     ends: Literal["consent-revoked", "consent-expired", "session-over", "quota-used-up"]
 
-    def start(self, debtor: str, number: str) -> dict[str, Any]:
-        del debtor, number
+    def start(self, debtor: str) -> dict[str, Any]:
+        del debtor
         return {"change": [ENDS[self.ends]]}
 
     def what(self) -> str:
@@ -390,8 +390,8 @@ class Booked(ChangeFault):
 
     entries: Annotated[int, Field(ge=1, le=200)] = 1
 
-    def start(self, debtor: str, number: str) -> dict[str, Any]:
-        booked = {"account": debtor, "date": "0d", "name": "Kiosken", "text": number}
+    def start(self, debtor: str) -> dict[str, Any]:
+        booked = {"account": debtor, "date": "0d", "name": "Kiosken", "text": f"{self.of} {self.at}"}
         amounts = [f"-{17 + entry}.{self.at:02}" for entry in range(self.entries)]
         return {"add": {"transactions": [{**booked, "amount": amount} for amount in amounts]}}
 
@@ -422,8 +422,8 @@ class MoneyGone(ChangeFault):
     text = "the accounts are empty"
     example: ClassVar = {"of": "createPayment", "at": 1}
 
-    def start(self, debtor: str, number: str) -> dict[str, Any]:
-        del debtor, number
+    def start(self, debtor: str) -> dict[str, Any]:
+        del debtor
         return {"change": [{"account": "NO*", "balance": "0.00", "creditLine": "0.00"}]}
 
 

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from emulator.bank import products
 from emulator.bank.problems import InputRefused, Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, union, validate
-from emulator.conformance.explore.faults import ChangeFault, PlannedFault, kinds
+from emulator.explore.faults import ChangeFault, PlannedFault, kinds
 from emulator.scenario import durations
 from emulator.scenario.loader import from_value, parsed, text_of
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
+from emulator.assemble.local_banks import LocalBanks
 from emulator.bank.documents import Payment
 from emulator.bank.ids import random_uuid
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import ready
 from emulator.conformance.claims import decimal, state_of
-from emulator.conformance.explore.play import AccountTruth, House, Row, Run
-from emulator.conformance.explore.schedule import FaultSchedule
+from emulator.conformance.program import Ending
+from emulator.explore.play import AccountTruth, Row, Run
+from emulator.explore.schedule import FaultSchedule
 
 # Failures of what should have come until the end
 _UNDONE = frozenset(one.text for check in ready() for one in check.expect if one.kind == "next")
@@ -30,14 +32,6 @@ _ABOUT_LOST = frozenset(check.check for check in ready() if "answerLost" in chec
 GRACE = 20  # answers after the end of a payment within which the TPP may not have asked for it yet
 UNNAMED = "NOTPROVIDED"  # what ISO 20022 has for a payment without an endToEndIdentification
 PAYS_ONE = ("pay", "pay-and-cancel")  # tasks of one payment each
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How the TPP ended: `crash` says how it failed, None if it did not; `output`: the last that it printed."""
-
-    crash: str | None = None
-    output: str = ""
 
 
 Claims = Callable[[str, str], Mapping[str, Any] | None]
@@ -84,24 +78,24 @@ class RunOutcome:
     output: str = ""
 
 
-def play(schedule: FaultSchedule, house: House, client: TestedTpp, name: str) -> RunOutcome:
+def play(schedule: FaultSchedule, banks: LocalBanks, client: TestedTpp, name: str) -> RunOutcome:
     """Play a schedule on a bank of its own, and judge it."""
-    run = Run(schedule, house, name)
+    run = Run(schedule, banks, name)
     try:
         ending = client.play(run)
-        run.bank.call(run.finish)
+        run.call(run.finish)
         findings = judge(run, ending, client.claims(run))
         refused = "" if run.accepted else run.refused
-        return RunOutcome(schedule, findings, run.rows, run.requests == 0, refused, ending.output)
+        return RunOutcome(schedule, findings, run.rows, run.requests == 0, refused, ending.printed)
     finally:
-        run.bank.close()
+        run.close()
 
 
-def replay(schedules: Sequence[FaultSchedule], house: House, client: TestedTpp) -> Iterator[RunOutcome]:
+def replay(schedules: Sequence[FaultSchedule], banks: LocalBanks, client: TestedTpp) -> Iterator[RunOutcome]:
     """Play schedules again, in order."""
     name = random_uuid()[:6]
     for number, schedule in enumerate(schedules, 1):
-        yield play(schedule, house, client, f"replay-{name}-{number}")
+        yield play(schedule, banks, client, f"replay-{name}-{number}")
 
 
 def judge(run: Run, ending: Ending, claims: Claims | None) -> list[Finding]:
@@ -258,8 +252,8 @@ def _was_withdrawn(run: Run) -> bool:
 
 
 def _ended(run: Run, ending: Ending) -> Iterator[Finding]:
-    if ending.crash is not None:
-        yield Finding(4, "crash", ending.crash)
+    if ending.problem is not None:
+        yield Finding(4, "crash", ending.problem)
     if run.endless is not None:
         yield Finding(5, "endless", f"The TPP does not stop sending: {run.endless}.")
 

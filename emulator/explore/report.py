@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from emulator import junit
 from emulator.bank.errors import counted
-from emulator.conformance.explore.faults import kinds
 from emulator.conformance.report import page
+from emulator.explore.faults import kinds
 
 if TYPE_CHECKING:
-    from emulator.conformance.explore.judge import Finding, RunOutcome
-    from emulator.conformance.explore.play import Row
-    from emulator.conformance.explore.search import Breakage, SearchProgress
+    from emulator.explore.judge import Finding, RunOutcome
+    from emulator.explore.play import Row
+    from emulator.explore.search import Breakage, SearchProgress
 
 RULES: Mapping[int, str] = {
     1: "An order is paid at most once, and not after a decline.",
@@ -140,4 +140,4 @@ def html(cases: Sequence[Mapping[str, Any]], *, title: str, text: str) -> str:
     """One page without scripts and external files."""
     failed = [one for one in cases if one["what"]]
     passed = [one for one in cases if not one["what"]]
-    return page("emulator.conformance.explore", title=title, text=text, failed=failed, passed=passed, rules=RULES)
+    return page("emulator.explore", title=title, text=text, failed=failed, passed=passed, rules=RULES)

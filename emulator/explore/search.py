@@ -14,12 +14,12 @@ from typing import Any, Literal, get_args, get_origin
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from emulator.assemble.local_banks import LocalBanks
 from emulator.bank.ids import random_uuid
-from emulator.conformance.explore.faults import NumberedFault, Pick, PlannedFault, kinds
-from emulator.conformance.explore.judge import Finding, RunOutcome, TestedTpp, play
-from emulator.conformance.explore.play import House
-from emulator.conformance.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
 from emulator.conformance.program import RunFailed, awaited
+from emulator.explore.faults import NumberedFault, Pick, PlannedFault, kinds
+from emulator.explore.judge import Finding, RunOutcome, TestedTpp, play
+from emulator.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
 
 AHEAD = 2  # schedules that are drawn ahead for each job
 REPEATED = 2  # times that a failure is played again
@@ -65,8 +65,10 @@ class SearchProgress:
 class Search:
     """Plays schedules with one TPP, and knows the outcome of each that was played."""
 
-    def __init__(self, house: House, client: TestedTpp, tasks: Sequence[Task], *, base: int, jobs: int = 1) -> None:
-        self._house = house
+    def __init__(
+        self, banks: LocalBanks, client: TestedTpp, tasks: Sequence[Task], *, base: int, jobs: int = 1
+    ) -> None:
+        self._banks = banks
         self._client = client
         self._drawn: deque[FaultSchedule] = deque(maxlen=1)
         self._draw = _drawing(schedules(tasks, restarts=client.restarts), self._drawn)
@@ -81,7 +83,7 @@ class Search:
 
     def _begin(self, schedule: FaultSchedule) -> Future[RunOutcome]:
         self.progress.runs += 1
-        return self._pool.submit(play, schedule, self._house, self._client, f"run-{self._name}-{self.progress.runs}")
+        return self._pool.submit(play, schedule, self._banks, self._client, f"run-{self._name}-{self.progress.runs}")
 
     def _begun(self, schedule: FaultSchedule) -> Future[RunOutcome]:
         if schedule.key not in self._runs:

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from emulator.api.log import Exchange
 from emulator.api.service import BankService
+from emulator.assemble.local_banks import LocalBanks
 from emulator.bank.accounts.transactions import DriftingFeed
 from emulator.bank.authentication import sca_control
 from emulator.bank.bank import Bank, Event
-from emulator.bank.clock import OSLO, date_time, moment, oslo_date, real_now
+from emulator.bank.clock import OSLO, date_time, moment, oslo_date, real_now, stamp
 from emulator.bank.customers import people
-from emulator.bank.documents import Payment, Sca
+from emulator.bank.documents import Payment, Restored, Sca
 from emulator.bank.errors import BankError
 from emulator.bank.formats import END
 from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.explore.faults import ChangeFault, kinds
-from emulator.conformance.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
 from emulator.conformance.observer import WINDOW, booked, conformance_of
 from emulator.conformance.runner import persons_of
+from emulator.control.operation import BankSpec
+from emulator.explore.faults import ChangeFault, kinds
+from emulator.explore.schedule import Begins, FaultSchedule, rules_of, settings_of
 from emulator.scenario import durations, loader, target
-from emulator.scenario.target import ScenarioTarget
 
+TPP = "explored"
+DATE_SKEW = 10**6  # seconds: bank time is not that of the TPP
 EACH_REQUEST = timedelta(seconds=2)  # of bank time, which each request lets pass
 PAUSE = timedelta(seconds=60)  # that passes after an answer 503 or 429 without Retry-After
 PATIENCE = 8  # reads of a status without news from the bank, after which time jumps to what is due
@@ -51,36 +55,6 @@ MOST_PEOPLE = 100
 SPOILING = frozenset(kind.name for kind in kinds().values() if kind.spoils)
 
 Side = Literal["tpp", "bank", "customer", "time", "fault"]
-Result = TypeVar("Result")
-
-
-class OnBankThread(Protocol):
-    """Does work on the bank's thread, between two requests."""
-
-    def __call__(self, work: Callable[[], Result]) -> Result: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunBank:
-    """A bank of one run: its base address, the certificate and key (PEM) of its TPP, and itself.
-
-    `service` and `target`, all of it that a scenario changes, are to be used within `call` only; `close` deletes it.
-    """
-
-    url: str
-    certificate: str
-    key: str
-    service: BankService
-    target: ScenarioTarget
-    call: OnBankThread
-    close: Callable[[], None]
-
-
-class House(Protocol):
-    """Opens the banks of runs."""
-
-    def open(self, name: str, *, seed: int, now: datetime, settings: Mapping[str, Any]) -> RunBank:
-        """A new bank in its known state, whose clock stands still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +90,14 @@ class _Waiting:
 class Run:
     """A schedule on a bank. `news` is set whenever there may be something for the customer or the driver to do.
 
+    `banks` gives it a bank in its known state, whose clock stands still, and the TPP that all runs share.
+
     What happens after a request happens on the bank's thread. There the driver (`clients`) calls `act`, `wait`,
     `elapse`, `leave`, `restarted` and `finish`, too; elsewhere it only looks at `requests`, `killed` and `endless`.
     The judge reads the rest once the run is `over`.
     """
 
-    def __init__(self, schedule: FaultSchedule, house: House, name: str) -> None:
+    def __init__(self, schedule: FaultSchedule, banks: LocalBanks, name: str) -> None:
         self.schedule = schedule
         self.name = name
         self.news = threading.Event()
@@ -150,20 +126,30 @@ class Run:
         self._passing = list(schedule.time)
         self._kills = list(schedule.restarts)
         self._now = ""
-        begins = _beginning(schedule.begins, real_now())
-        settings = {"links": "absolute", **settings_of(schedule)}
-        self.bank: RunBank = house.open(name, seed=schedule.seed, now=begins, settings=settings)
-        self._bank = self.bank.service.bank  # for use on its thread only
-        self.bank.call(self._arm)
+        self.url = f"{banks.url}/banks/{name}"
+        self.call = banks.call
+        self._banks = banks
+        self.call(self._open)
 
     # Preparing
 
-    def _arm(self) -> None:
-        bank = self._bank
+    def _open(self) -> None:
+        registry = self._banks.application.registry
+        self.tpp = registry.authority.find(TPP) or registry.authority.issue(TPP)
+        settings = {"links": "absolute", "date_skew": DATE_SKEW, **settings_of(self.schedule)}
+        begins = stamp(_beginning(self.schedule.begins, real_now()))
+
+        def prepare(service: BankService, _undo: ExitStack) -> None:
+            service.bank.change_settings(settings)
+
+        restored: Restored = {"now": begins, "clock": "frozen", "settings": settings}
+        spec = BankSpec(seed=self.schedule.seed, restored=restored, prepare=prepare)
+        self.service = registry.make(self.name, spec)
+        self._bank = bank = self.service.bank  # for use on its thread only
         self.person, self.other, self.debtor = persons_of(people.listing(bank, MOST_PEOPLE), "PRIVATE")
         if rules := rules_of(self.schedule):
             self._apply({"scenario": "schedule", "start": {"from": "current"}, "rules": rules})
-        observer = conformance_of(self.bank.service)
+        observer = conformance_of(self.service)
         observer.clock = lambda: bank.clock.now().timestamp()  # rates count bank time
         observer.on_request = self._requested
         observer.on_page = self._opened
@@ -174,13 +160,13 @@ class Run:
                 self._row("fault", fault.described(), fault=True)
 
     def _apply(self, value: Mapping[str, Any]) -> None:
-        target.apply(loader.from_value(dict(value)), self.bank.target)
+        target.apply(loader.from_value(dict(value)), self._banks.application.scenario_target(self.service))
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment in which the TPP is run."""
         return {
-            "BANK_URL": self.bank.url,
+            "BANK_URL": self.url,
             "BANK_RUN": self.name,
             "BANK_TASK": " ".join(self.schedule.tasks),
             "BANK_CONTEXT": "PRIVATE",
@@ -285,9 +271,8 @@ class Run:
         """Make the changes that follow this request."""
         for fault in [one for one in self._changes if one.of == operation and one.at == self._counts[operation]]:
             self._changes.remove(fault)
-            start = fault.start(self.debtor, f"{self.requests}.{len(self._changes)}")
             try:
-                self._apply({"scenario": "change", "start": {"from": "current", **start}})
+                self._apply({"scenario": "change", "start": {"from": "current", **fault.start(self.debtor)}})
             except loader.ScenarioRefused:
                 continue  # nothing of the kind exists here
             self._row("fault", fault.described(), fault=True)
@@ -313,9 +298,9 @@ class Run:
 
     def _move(self, now: datetime) -> None:
         """Set bank time, at most to its end, and let everything happen that is due by then, at its own moment."""
-        self.bank.service.settle()
+        self.service.settle()
         self._bank.clock.set(now=min(now, END - EACH_REQUEST))
-        self.bank.service.settle()
+        self.service.settle()
         self._now = self._bank.clock.stamp()
 
     def _judge_pace(self) -> None:
@@ -439,18 +424,22 @@ class Run:
         self.over = True
         self._end_watching()
 
+    def close(self) -> None:
+        """Delete the bank."""
+        self.call(lambda: self._banks.application.registry.close_bank(self.name))
+
     def payments(self) -> list[Payment]:
         """The payments of the TPP, oldest first."""
         documents = self._bank.documents
-        listed = self.bank.call(lambda: list(documents.all(PAYMENT)))
+        listed = self.call(lambda: list(documents.all(PAYMENT)))
         return sorted(listed, key=lambda payment: (payment["created"], payment["id"]))
 
     def members_of(self, basket: str) -> list[str]:
-        document = self.bank.call(lambda: self._bank.documents.get(BASKET, basket))
+        document = self.call(lambda: self._bank.documents.get(BASKET, basket))
         return [] if document is None else list(document["payments"])
 
     def report(self) -> Mapping[str, Any]:
-        return self.bank.call(conformance_of(self.bank.service).report)  # the server judges too, when it is idle
+        return self.call(conformance_of(self.service).report)  # the server judges too, when it is idle
 
 
 def _beginning(begins: Begins, now: datetime) -> datetime:
