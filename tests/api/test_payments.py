@@ -265,6 +265,31 @@ def test_an_authorisation_that_was_declined_or_is_too_old_has_failed(kari: DeskC
         assert kari.get(address).json() == {"scaStatus": "failed"}
 
 
+@pytest.mark.parametrize("later", ["opened", "a system fails", "deleted", "a day", "in a basket"])
+def test_an_sca_that_is_over_keeps_its_status_and_its_end(kari: DeskClient, desk: ControlDesk, later: str) -> None:
+    """Whatever happens afterwards to the payment that it was for: it ended when its time was over."""
+    payment = created(kari, DOMESTIC, domestic())
+    link = payment["_links"]["scaRedirect"]["href"]
+    advance(kari.service, minutes=15)
+    before = desk.get(f"/sca/{link.rpartition('/')[2]}")
+    assert (before["status"], before["ended"]) == ("expired", before["expires"])
+    if later == "opened":
+        assert approve(kari.service, link, national_id=KARI)["code"] == "SCA_EXPIRED"
+    elif later == "a system fails":
+        desk.do("POST", f"/sca/{payment['paymentId']}/fail")
+    elif later == "deleted":
+        assert kari.delete(f"{DOMESTIC}/{payment['paymentId']}").status == 204
+    elif later == "a day":
+        advance(kari.service, days=1)
+        assert in_status(kari, DOMESTIC, payment["paymentId"]) == "RJCT"
+    else:
+        basket = created(kari, "/v1/signing-baskets", {"paymentIds": [payment["paymentId"]]})
+        assert "psu-id" in approve(kari.service, basket["basketId"])
+    after = desk.get(f"/sca/{link.rpartition('/')[2]}")
+    after.pop("redirect", None)
+    assert after == before
+
+
 @pytest.mark.parametrize("over", ["another person", "too late", "a system fails"])
 def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, desk: ControlDesk, over: str) -> None:
     """Of a payment and of a basket, in details and status; startAuthorisation stays."""

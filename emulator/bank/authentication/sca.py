@@ -50,7 +50,7 @@ from urllib.parse import quote, unquote_plus, urlencode
 
 from emulator.bank import notifications
 from emulator.bank.bank import Bank
-from emulator.bank.clock import moment
+from emulator.bank.clock import moment, stamp
 from emulator.bank.customers import consents, people, sessions
 from emulator.bank.documents import Agreement, Sca, Session
 from emulator.bank.errors import BankError
@@ -349,11 +349,11 @@ def _close(
     timed_out: bool = False,
 ) -> None:
     notified = "timedOut" in sca
-    if timed_out:
+    if timed_out or is_late(bank, sca):
         sca["timedOut"] = True
     sca.pop("due", None)
     sca["status"] = status
-    sca["ended"] = bank.clock.stamp()
+    sca["ended"] = stamp(min(bank.clock.now(), expires(sca)))
     if redirect is not None:
         sca["redirect"] = redirect
     bank.documents.put(SCA, sca)

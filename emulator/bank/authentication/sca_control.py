@@ -94,20 +94,21 @@ LOOKED_AT = 1000  # the most open SCAs that are examined, so that a page with ma
 
 def view(bank: Bank, sca: Sca) -> dict[str, Any]:
     """An SCA as the control interface and the console show it."""
-    late = "timedOut" in sca or (machine.is_open(sca) and machine.is_late(bank, sca))
+    late = machine.is_open(sca) and machine.is_late(bank, sca)
+    ended = machine.expires(sca) if late else sca.get("ended")
     shown = {
         "id": sca["id"],
         "purpose": sca["purpose"],
         "tpp": sca["tpp"],
         "target": sca.get("target"),
-        "status": "expired" if late else sca["status"],
-        "step": machine.step(bank, sca) if machine.is_open(sca) else None,
+        "status": "expired" if late or "timedOut" in sca else sca["status"],
+        "step": machine.step(bank, sca) if ended is None else None,
         "nationalId": sca.get("person") or sca.get("nationalId"),
         "redirectUri": sca["redirectUri"],
         "redirect": sca.get("redirect"),
         "created": date_time(sca["created"]),
         "expires": date_time(machine.expires(sca)),
-        "ended": date_time(sca["ended"]) if "ended" in sca else None,
+        "ended": None if ended is None else date_time(ended),
     }
     return {name: value for name, value in shown.items() if value is not None}
 
