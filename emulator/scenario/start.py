@@ -211,7 +211,7 @@ def _accounts(bank: Bank, name: str) -> list[Account]:
     if "*" in name:
         return [a for a in documents.all(ACCOUNT) if wildcard(name, a["iban"]) or wildcard(name, a["bban"])]
     by_number = documents.first(ACCOUNT, iban=name) or documents.first(ACCOUNT, bban=name)
-    account = by_number or documents.get(ACCOUNT, name)
+    account = by_number or documents.get(ACCOUNT, consents.resource_shown_as(bank, name))
     return [] if account is None else [account]
 
 

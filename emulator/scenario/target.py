@@ -102,6 +102,8 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget, content: Image | 
             scenario_target.rules.restart()
         if scenario.start.resets:
             bank.documents.undoing(scenario_target.log.clear())
+    if scenario.start.resets:
+        _publish(bank, "reset", bank.name, "reset")
     _publish(bank, "scenario", scenario.name, "applied")
     return _done(scenario, bank)
 

@@ -671,6 +671,22 @@ def test_a_rule_knows_an_account_under_ids_of_a_consent_too(
         assert desk.do("POST", "/requests/count", {"match": {"account": account}})["count"] == 1
 
 
+@pytest.mark.parametrize("path", ["accounts", "card-accounts"])
+def test_a_customer_shares_the_account_that_the_tpp_names_as_a_consent_shows_it(
+    desk: ControlDesk, tpp: DeskClient, path: str
+) -> None:
+    desk.do("PUT", "/settings", {"account_ids": "renewed"})
+    for _ in range(2):  # the second consent replaces the one that showed this id
+        shown = _first(tpp.log_in(KARI), path)
+        desk.do("POST", "/sessions", {"tpp": "demo", "nationalId": KARI, "accounts": [shown["resourceId"]]})
+        (consent,) = [c for c in desk.get("/consents")["consents"] if c["status"] == "valid"]
+        assert len(consent["accounts"] + consent["cards"]) == 1
+    if path == "accounts":
+        change = {"account": shown["resourceId"], "balance": "5.00"}
+        changed = {"scenario": "poor", "summary": "Poor.", "start": {"from": "current", "change": [change]}}
+        assert desk.do("POST", "/scenario", changed)["scenario"] == "poor"
+
+
 def _first(client: DeskClient, path: str) -> dict[str, Any]:
     (held,) = client.get(f"/v1/{path}").json().values()
     account: dict[str, Any] = held[0]

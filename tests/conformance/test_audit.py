@@ -47,10 +47,11 @@ def test_a_bank_that_is_down_is_an_occasion_for_the_report(bank: RunningBank) ->
     assert row["verdict"] == "pass"
 
 
-def test_a_reset_begins_the_report_again(bank: RunningBank) -> None:
-    bank.tpp().log_in().get("/v1/accounts")
-    assert command("reset", "--url", bank.url).returncode == 0
-    assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}
+def test_a_reset_begins_the_report_again_and_so_does_a_scenario_that_replaces_the_documents(bank: RunningBank) -> None:
+    for args in (["reset"], ["scenario", "apply", "accept-fix-after", "--yes"]):
+        bank.tpp().log_in().get("/v1/accounts")
+        assert command(*args, "--url", bank.url).returncode == 0
+        assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}, args
 
 
 def verdict(bank: RunningBank, check: str) -> tuple[str, str]:

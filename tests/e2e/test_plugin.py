@@ -552,3 +552,4 @@ def test_a_rule_that_matched_nothing_is_named_and_fails_a_test_that_demands_a_ma
     assert "Rules that matched no request: slow-bank: 'every third read is slow'." in ended.stdout
     assert ended.stdout.count("UnmatchedRule: slow-bank: the rule 'every third read is slow' has matched no") >= 1
     assert "for its own reason" in ended.stdout
+    assert "hookwrapper" not in ended.stdout, "the traceback of a hook"

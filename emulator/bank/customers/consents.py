@@ -72,19 +72,16 @@ def _selected(bank: Bank, owner: Owner, accounts: list[str] | None) -> tuple[lis
         raise BankError(
             "FORMAT_ERROR", "At least one account must be shared; leave `accounts` out for all.", "accounts"
         )
+    account_ids, card_ids = [a["id"] for a in own], [c["id"] for c in cards]
     if accounts is None:
-        return [a["id"] for a in own], [c["id"] for c in cards]
-    by_name = {name: a["id"] for a in own for name in (a["id"], a["iban"], a["bban"])}
-    card_names = {c["id"]: c["id"] for c in cards}
-    chosen, chosen_cards = [], []
+        return account_ids, card_ids
+    by_number = {number: a["id"] for a in own for number in (a["iban"], a["bban"])}
+    chosen = {name: by_number.get(name) or resource_shown_as(bank, name) for name in accounts}
     for index, name in enumerate(accounts):
-        if name in by_name:
-            chosen.append(by_name[name])
-        elif name in card_names:
-            chosen_cards.append(card_names[name])
-        else:
+        if chosen[name] not in (*account_ids, *card_ids):
             raise BankError("FORMAT_ERROR", f"The person has no account {name} to share.", f"accounts[{index}]")
-    return list(dict.fromkeys(chosen)), list(dict.fromkeys(chosen_cards))
+    ids = list(dict.fromkeys(chosen.values()))
+    return [i for i in ids if i in account_ids], [i for i in ids if i in card_ids]
 
 
 def grant(
