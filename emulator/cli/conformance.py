@@ -116,6 +116,7 @@ def audit(
     `must` fails.
     """
     judged = {check.check for check in chosen(names, groups)}
+    check_program(None, None, claims, jobs=1, each="{check}")
     baseline = _baseline(where.pop("baseline"))
     address = bank_url(url)
     if claims is not None:
