@@ -140,7 +140,8 @@ def pytest_runtest_call() -> Generator[None, Any, None]:
     if running is not None and outcome.excinfo is None:
         unmatched = [f"{scenario}: {rule!r}" for bank in running.RUNNING for scenario, rule in bank.take_unmatched()]
         if unmatched:
-            outcome.force_exception(pytest.fail.Exception(f"Rules that matched no request: {', '.join(unmatched)}."))
+            text = f"Rules that matched no request: {', '.join(unmatched)}."
+            outcome.force_exception(pytest.fail.Exception(text, pytrace=False))
 
 
 @pytest.hookimpl(hookwrapper=True)
