@@ -36,6 +36,7 @@ _NUMBERS = re.compile(rb'\{"sequence":(\d{1,18}),(?:"synced":(\d{1,18}),)?')
 _JOURNAL = re.compile(r"journal-(\d{12,})\.jsonl")
 _UNFINISHED = re.compile(rf"{re.escape(SNAPSHOT)}\..*\.new")
 _CONTENT = re.compile(r"content-.*\.json")
+_MAGIC = b'{"crc":"'
 _HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","change":')
 # where a record begins, be it valid or not, and what it states in `synced`; not found in a head with lost pages
 _BEGINS = re.compile(rb'(?<=\n)\{"crc":"[0-9a-f]{8}","change":\{"sequence":\d+,(?:"synced":(\d{1,18}),|"[cdp])')
@@ -223,6 +224,8 @@ def _examine_tear(path: Path, data: bytes, end: int, following: int, later: list
     valid, and state that the lost ones were not synced when they were written. None of them was acknowledged. A
     record that states that the lost ones were synced proves damage, even if it is not valid itself.
     """
+    if end == 0 and not data.startswith((_MAGIC[: len(data)], b"\0")):
+        raise StoreDamaged(path, 0, "the file does not begin with a record")
     for offset, change in _records_after(data, end):
         numbers = _NUMBERS.match(change)
         if numbers is None or numbers[2] is None or int(numbers[2]) >= following:

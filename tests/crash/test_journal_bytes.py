@@ -125,6 +125,13 @@ def test_more_than_the_last_record_is_never_dropped(written: Written) -> None:
     assert damaged.value.offset == 0
 
 
+@pytest.mark.parametrize("content", [b"null", b"{}", b"\n", "{".encode("utf-16"), b"x" * 5000])
+def test_a_journal_that_is_something_else_is_refused(written: Written, content: bytes) -> None:
+    with pytest.raises(StoreDamaged, match="does not begin with a record") as damaged:
+        written.start_with(content)
+    assert damaged.value.offset == 0
+
+
 def test_a_tail_of_zeros_after_a_power_cut_is_dropped(written: Written, warnings: pytest.LogCaptureFixture) -> None:
     for size in (1, 100, 5000):
         warnings.clear()
