@@ -553,4 +553,3 @@ def test_a_rule_that_matched_nothing_is_named_and_fails_a_test_that_demands_a_ma
     assert "pluggy" not in ended.stdout  # the line alone
     assert ended.stdout.count("UnmatchedRule: slow-bank: the rule 'every third read is slow' has matched no") >= 1
     assert "for its own reason" in ended.stdout
-    assert "hookwrapper" not in ended.stdout, "the traceback of a hook"
