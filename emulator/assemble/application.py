@@ -210,10 +210,17 @@ class BankApplication(Application):
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 
     def refused(self, request: Request, response: Response) -> None:
-        """Let the bank complete and log a refusal of the web server to a request of its TPP interface."""
+        """Let the bank complete and log a refusal of the web server to a request of its TPP interface.
+
+        One that is not in this process, but perhaps in another, does not log it.
+        """
         _, name, path = address_of(request.target)
+        if part_of(path) in self._handlers or path in _ABOUT:
+            return
         service = self.registry.opened(name or DEFAULT)
-        if service is not None and part_of(path) not in self._handlers and path not in _ABOUT:
+        if service is None:
+            finish(response, Headers(request.headers))
+        else:
             service.refused(request, response)
 
     def next_due(self) -> float | None:

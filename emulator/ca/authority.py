@@ -13,7 +13,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -37,6 +37,14 @@ _LETTERS = "A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"  # with those of t
 TPP_NAME = re.compile(f"[{_LETTERS}](?:[{_LETTERS} ._-]{{0,61}}[{_LETTERS}])?")
 _IDENTIFIER = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 _CERTIFICATE, _KEY, _KEYSTORE = "certificate.pem", "key.pem", "keystore.p12"
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
 
 
 class AuthorityDamaged(Damaged):
@@ -92,11 +100,7 @@ class CertificateAuthority:
         try:
             return self.issue(DEMO, replace=demo is not None)
         except TppExists:  # another process issued it meanwhile, or its folder has lost a file
-            demo = self.find(DEMO)
-            if demo is None:
-                file = f"{self._directory}/tpps/{DEMO}/{_CERTIFICATE}"
-                raise AuthorityDamaged(f"{file}: the certificate is missing") from None
-            return demo
+            return _read_credentials(DEMO, Path(f"{self._directory}/tpps/{DEMO}"))
 
     def issue(
         self,
@@ -243,21 +247,15 @@ class CertificateAuthority:
     def _stored_answer_credentials(self) -> Credentials | None:
         if self._directory is None or not (self._directory / "bank" / _CERTIFICATE).exists():
             return None
-        stored = _read_credentials("bank", self._directory / "bank")
-        if not self._is_valid(stored.certificate):
-            return None
-        key_file = self._directory / "bank" / _KEY
-        try:
-            if stored.key.public_key() != stored.certificate.public_key():
-                raise AuthorityDamaged(f"{key_file}: not the key of {_CERTIFICATE}")
-        except (ValueError, TypeError) as error:
-            raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
-        return stored
+        stored = _read_pair("bank", self._directory / "bank")
+        return stored if self._is_valid(stored.certificate) else None
 
     def check(self) -> None:
-        """Read every certificate that is stored, as a start and its first requests do; raises AuthorityDamaged."""
+        """Read every certificate that is stored with its key; raises AuthorityDamaged."""
         self._stored_answer_credentials()
-        self.tpps()
+        if self._directory is not None:
+            for folder in sorted({file.parent for file in (self._directory / "tpps").glob("*/*.pem")}):
+                _read_pair(folder.name, folder)
 
     def _new_answer_credentials(self) -> Credentials:
         key = certificates.new_rsa_key()
@@ -289,7 +287,7 @@ class CertificateAuthority:
                     raise AuthorityDamaged(f"{key_file}: the key is missing")
                 claim_private(key_file, private_pem(certificates.new_ec_key()), power=self._power)
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
-        except (ValueError, TypeError) as error:
+        except _UNREADABLE as error:
             raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise AuthorityDamaged(f"{key_file}: not an EC key")
@@ -304,9 +302,15 @@ class CertificateAuthority:
 
 def _read_certificate(file: Path) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificate(file.read_bytes())
-    except ValueError as error:
+        certificate = x509.load_pem_x509_certificate(file.read_bytes())
+        certificate.public_key()
+        for member in ("subject", "issuer", "extensions", "signature_hash_algorithm"):
+            getattr(certificate, member)  # what is damaged in it is noticed only when it is asked for
+    except FileNotFoundError:
+        raise AuthorityDamaged(f"{file}: the certificate is missing") from None
+    except _UNREADABLE as error:
         raise AuthorityDamaged(f"{file}: not a certificate in PEM ({error})") from None
+    return certificate
 
 
 def _read_credentials(name: str, folder: Path) -> Credentials:
@@ -315,3 +319,14 @@ def _read_credentials(name: str, folder: Path) -> Credentials:
         return Credentials(name, certificate, (folder / _KEY).read_bytes())
     except FileNotFoundError:
         raise AuthorityDamaged(f"{folder / _KEY}: the key is missing") from None
+
+
+def _read_pair(name: str, folder: Path) -> Credentials:
+    credentials = _read_credentials(name, folder)
+    try:
+        is_pair = credentials.key.public_key() == credentials.certificate.public_key()
+    except _UNREADABLE as error:
+        raise AuthorityDamaged(f"{folder / _KEY}: not a private key in PEM ({error})") from None
+    if not is_pair:
+        raise AuthorityDamaged(f"{folder / _KEY}: not the key of {_CERTIFICATE}")
+    return credentials

@@ -64,7 +64,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
     if store is not None:
         if repair or (state is not None and store != EMBEDDED):
             raise click.UsageError(f"--{'repair' if repair else 'state'} is for a state directory, not for --store")
-        _check_shared(store, store_schema, output, state_directory(state))
+        _check_shared(_read("store", store), store_schema, output, state_directory(state))
         return
     from emulator.assemble.copying import complete
     from emulator.assemble.storage import damaged_snapshots

@@ -36,7 +36,10 @@ _NUMBERS = re.compile(rb'\{"sequence":(\d{1,18}),(?:"synced":(\d{1,18}),)?')
 _JOURNAL = re.compile(r"journal-(\d{12,})\.jsonl")
 _UNFINISHED = re.compile(rf"{re.escape(SNAPSHOT)}\..*\.new")
 _CONTENT = re.compile(r"content-.*\.json")
+_MAGIC = b'{"crc":"'
 _HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","change":')
+# where a record begins, be it valid or not, and what it states in `synced`; not found in a head with lost pages
+_BEGINS = re.compile(rb'(?<=\n)\{"crc":"[0-9a-f]{8}","change":\{"sequence":\d+,(?:"synced":(\d{1,18}),|"[cdp])')
 
 Progress = Callable[[int, int], None]
 """Called after each file and record with the number of bytes read so far, and the total."""
@@ -218,13 +221,18 @@ def _examine_tear(path: Path, data: bytes, end: int, following: int, later: list
     """Raise StoreDamaged unless the end of a journal is torn: no acknowledged change is lost by dropping it.
 
     With `power` the last batch, which was never synced, may lose any of its pages. The records after such a page are
-    valid, and state that the lost ones were not synced when they were written. None of them was acknowledged. A valid
-    record that states that the lost ones were synced proves damage.
+    valid, and state that the lost ones were not synced when they were written. None of them was acknowledged. A
+    record that states that the lost ones were synced proves damage, even if it is not valid itself.
     """
+    if end == 0 and not data.startswith((_MAGIC[: len(data)], b"\0")):
+        raise StoreDamaged(path, 0, "the file does not begin with a record")
     for offset, change in _records_after(data, end):
         numbers = _NUMBERS.match(change)
         if numbers is None or numbers[2] is None or int(numbers[2]) >= following:
             raise StoreDamaged(path, end, f"a valid record follows at byte {offset}")
+    for begins in _BEGINS.finditer(data, end + 1):  # the one before it was written whole
+        if begins[1] is None or int(begins[1]) >= following:
+            raise StoreDamaged(path, end, f"another record begins at byte {begins.start()}")
     for other in later:  # a new file is created after all earlier records were synced
         if any(_records_after(other.read_bytes(), -1)):
             raise StoreDamaged(path, end, f"valid records follow in {other.name}")

@@ -45,10 +45,13 @@ def test_a_bank_that_is_not_there_returns_the_x_request_id(authority: Certificat
         Request("GET", "/banks/none/v1/accounts", (*HOST, ("X-Request-ID", "my-id")), base=BASE)
     )
     assert (answer.status, dict(answer.headers)["X-Request-ID"]) == (404, "my-id")
+    refusal = Response(413)
+    application.refused(Request("POST", "/banks/none/v1/user", (("X-Request-ID", "my-id"),), base=BASE), refusal)
+    assert dict(refusal.headers)["X-Request-ID"] == "my-id"
     application.close()
 
 
-@pytest.mark.parametrize("target", ["/_emulator/clock", "/banks/x/_emulator/clock", "/health", "/banks/none/v1/user"])
+@pytest.mark.parametrize("target", ["/_emulator/clock", "/banks/x/_emulator/clock", "/health"])
 def test_what_the_wire_refuses_of_others_stands_in_no_log(authority: CertificateAuthority, target: str) -> None:
     application = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
     refusal = Response(413)

@@ -175,10 +175,17 @@ def test_an_empty_log_is_no_failure_unless_every_occasion_is_demanded(bank: Runn
     assert audit(bank, "--require-seen").returncode == 1
 
 
-def test_wrong_words_are_one_line_with_a_guess(bank: RunningBank) -> None:
-    ended = audit(bank, "--only", "signs-every-requst")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--only", "signs-every-requst"), "did you mean signs-every-request?"),
+        (("--claims", "nonsense"), "--claims takes an http or https address"),
+    ],
+)
+def test_wrong_words_are_one_line(bank: RunningBank, arguments: tuple[str, ...], problem: str) -> None:
+    ended = audit(bank, *arguments)
     assert ended.returncode == 2
-    assert "did you mean signs-every-request?" in ended.stderr
+    assert problem in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 

@@ -111,6 +111,27 @@ def test_a_flipped_byte_is_refused_or_dropped_with_the_last_record(
             assert len(warnings.records) == 1
 
 
+def test_more_than_the_last_record_is_never_dropped(written: Written) -> None:
+    """The one before the last was acknowledged, as by then the last was begun; line ends may all have been replaced."""
+    for first in range(len(written.ends) - 2):
+        data = bytearray(written.data)
+        for end in written.ends[first + 1 :]:
+            data[end - 10] ^= 0x01
+        with pytest.raises(StoreDamaged, match="another record begins") as damaged:
+            written.start_with(bytes(data))
+        assert damaged.value.offset == written.ends[first]
+    with pytest.raises(StoreDamaged) as damaged:
+        written.start_with(written.data.replace(b"\n", b"\r\n"))
+    assert damaged.value.offset == 0
+
+
+@pytest.mark.parametrize("content", [b"null", b"{}", b"\n", "{".encode("utf-16"), b"x" * 5000])
+def test_a_journal_that_is_something_else_is_refused(written: Written, content: bytes) -> None:
+    with pytest.raises(StoreDamaged, match="does not begin with a record") as damaged:
+        written.start_with(content)
+    assert damaged.value.offset == 0
+
+
 def test_a_tail_of_zeros_after_a_power_cut_is_dropped(written: Written, warnings: pytest.LogCaptureFixture) -> None:
     for size in (1, 100, 5000):
         warnings.clear()

@@ -93,6 +93,14 @@ def test_a_server_that_is_not_there(tmp_path: Path, url: str, what: str, help_te
     assert help_text in text
 
 
+@pytest.mark.parametrize("address", ["[::1/db", "h h/db", "127.0.0.1/db?colour=red"])
+@pytest.mark.parametrize("password", ["secret", "50%secret", "a secret"])
+def test_an_address_that_is_none_is_refused_without_its_password(tmp_path: Path, password: str, address: str) -> None:
+    text = refusal(tmp_path, f"postgresql://u:{password}@{address}")
+    assert "this is no address of a PostgreSQL (" in text
+    assert "secret" not in text
+
+
 def test_a_server_that_does_not_let_the_user_in(tmp_path: Path, postgresql: PostgreSQL, store_url: str) -> None:
     name = name_of(store_url)
     wrong = refusal(tmp_path, postgresql.url(name, password="wrong"))

@@ -119,6 +119,7 @@ def test_there_is_one_line_for_what_cannot_be_copied_or_checked(
         (["state", "copy", store_url, str(tmp_path / "new")], "has no tables"),
         (["state", "check", "--store", wrong], "password"),
         (["state", "check", "--store", store_url, "--repair"], "--repair is for a state directory"),
+        (["state", "check", "--store", "mysql://u:pw@host/db"], "--store takes postgresql://"),
         (["state", "check", "--store", store_url, "--store-schema", 'a"b'], "--store-schema takes a plain name"),
         (["state", "copy", str(tmp_path), store_url, "--store-schema", "A"], "--store-schema takes a plain name"),
         (["state", "copy", "mysql://nobody@127.0.0.1/none", str(tmp_path / "new")], "takes postgresql://"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
@@ -108,8 +109,8 @@ def _advised(error: psycopg.Error, schema: str) -> str:
 def unusable(error: psycopg.Error, schema: str) -> StoreUnusable:
     """Why a start or a command cannot use the store."""
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-        text = f"this is no address of a PostgreSQL ({line_of(error)}): postgresql://user:password@host/database"
-        return StoreUnusable(text)
+        cause = re.sub(r'"[^"]*[^"\w][^"]*"', "...", line_of(error))  # what is quoted may hold the password
+        return StoreUnusable(f"this is no address of a PostgreSQL ({cause}): postgresql://user:password@host/database")
     return StoreUnusable(_advised(error, schema))
 
 

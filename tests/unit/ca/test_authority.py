@@ -11,16 +11,17 @@ import stat
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key, pkcs12
 from cryptography.x509.oid import NameOID
 
 from emulator.api.certificates import identity
@@ -242,6 +243,38 @@ def test_a_damaged_file_is_named(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text("damaged")
     with pytest.raises(AuthorityDamaged, match=str(tmp_path / file)):
         authority(tmp_path).demo()
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")
+def test_a_bit_that_flips_in_the_certificate_of_the_ca_is_no_other_error(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    content = authority(tmp_path).certificate.public_bytes(Encoding.DER)
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        file.write_bytes(ssl.DER_cert_to_PEM_cert(bytes(flipped)).encode())
+        with suppress(AuthorityDamaged):  # in the signature or in a date it is not noticed
+            certificate = authority(tmp_path).certificate
+            assert certificate.subject
+            assert certificate.extensions
+
+
+def test_a_check_names_the_file_of_a_tpp_that_is_of_no_use(tmp_path: Path) -> None:
+    ca = authority(tmp_path)
+    other = ca.issue("other")
+    ca.demo()
+    ca.check()
+    for tpp, name in product(("demo", "other"), ("certificate.pem", "key.pem")):
+        file = tmp_path / "tpps" / tpp / name
+        content = file.read_bytes()
+        for damaged in (None, b"", content[:-40], other.key_pem if tpp == "demo" else ca.demo().key_pem):
+            file.unlink()
+            if damaged is not None:
+                file.write_bytes(damaged)
+            with pytest.raises(AuthorityDamaged, match=str(file)):
+                ca.check()
+            file.write_bytes(content)
+    ca.check()
 
 
 @pytest.mark.parametrize("what", ["certificate", "key"])
