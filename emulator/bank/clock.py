@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -46,9 +47,15 @@ def stamp(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
+@lru_cache(maxsize=16)
+def _second(second: int) -> str:
+    """How the stamps of a second of bank time begin; cached, since a request needs two stamps."""
+    return (_EPOCH + timedelta(seconds=second)).isoformat().removesuffix("+00:00")
+
+
 def later(stamped: str, by: timedelta) -> str:
     """The stamp of the moment `by` (whole seconds) after another."""
-    return stamp(moment(stamped) + by)
+    return (moment(stamped) + by).isoformat(timespec="microseconds")
 
 
 def moment(text: str) -> datetime:
@@ -111,7 +118,8 @@ class Clock:
             now = self.latest
         else:
             self.latest = now
-        return (_EPOCH + timedelta(microseconds=now) + self._offset).isoformat(timespec="microseconds")
+        second, rest = divmod(now + self._offset // _MICROSECOND, 1_000_000)
+        return f"{_second(second)}.{rest:06}+00:00"
 
     @contextmanager
     def standing_at(self, stamped: str) -> Iterator[None]:

@@ -261,9 +261,9 @@ def difference(sequence: int, steps: list[Any], tables: Mapping[str, DocumentTab
             parts.append(b'"content":%b,"then":{' % orjson.dumps(content.file))
             steps = steps[since:]
         steps = list(_single_steps(steps, tables, cleared, anew))
-    touched: dict[Any, Any] = dict.fromkeys(map(_document, steps))
-    last_first = steps[::-1]
-    touched.update(zip(map(_document, last_first), last_first, strict=True))  # the first step of each
+    touched: dict[Any, Any] = {}  # the first step of each document
+    for step in steps:
+        touched.setdefault(_document(step), step)
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
     for table, identity, number, raw in touched.values():
