@@ -35,11 +35,12 @@ class ClaimUnreadable(Exception):
 class Belief:
     """What the TPP claims of a payment (`state`) or an account (`balance` and `transactions`), and what is true.
 
-    None: it claims nothing.
+    None: it claims nothing. `since`: the bank time (seconds since 1970) from which on an account is as it is.
     """
 
     claimed: Mapping[str, Any]
     true: Mapping[str, Any]
+    since: float = 0.0
 
     @property
     def text(self) -> str:

@@ -259,10 +259,13 @@ class Machine:
         return self.clause.text or self.check.about
 
     def claimed(self, record: Record, beliefs: Mapping[str, Belief] | None) -> None:
-        """Judge each occasion by the claim of the TPP about it."""
+        """Judge each occasion by the claim of the TPP about it, unless that is about an account that has changed since
+        the TPP read it.
+        """
         for key, occasion in self.open.items():
             belief = (beliefs or {}).get(str(key[1]))
-            agrees = None if belief is None else belief.holds(self.clause.claim or {})
+            is_read = belief is not None and belief.since <= occasion.opened[0]
+            agrees = belief.holds(self.clause.claim or {}) if belief is not None and is_read else None
             if belief is None or agrees is None:
                 record.skipped += 1
             elif agrees:

@@ -218,7 +218,7 @@ class Conformance:
             elif account is not None:
                 true = {"balance": Decimal(account["booked"]), "transactions": booked(self._bank, account["id"])}
                 claimed = {"balance": decimal(belief.get("balance")), "transactions": belief.get("transactions")}
-                self._beliefs[identity] = Belief(claimed, true)
+                self._beliefs[identity] = Belief(claimed, true, moment(account["lastChange"]).timestamp())
 
     def report(self) -> dict[str, Any]:
         """The report (`GET /_emulator/conformance`)."""
