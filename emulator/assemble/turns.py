@@ -273,7 +273,7 @@ def refuse(
         error = StoreDeleted("the bank is being deleted") if deleting else StoreUncertain("a part is stored")
     if isinstance(answer, Unfinished):
         answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
-    if not isinstance(answer, Response):
+    if not isinstance(answer, Response) or answer.delivery is HANG_UP:  # which stays so, whoever has the bank by now
         return
     if isinstance(error, StoreDeleted):
         error = BankError("CONFLICT", "The bank is being deleted.")

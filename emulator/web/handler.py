@@ -18,7 +18,8 @@ follows, when that is awaited (`_deliver_later`); the next turn may be computed 
     the end of the turn itself raises   all requests of the turn get the error: none may wait for ever
     a client goes away                  its answer is dropped; its changes stay, as they are stored; long work ends,
                                         but for what is not to stop half-way (`Unfinished.lasts`)
-    the server stops                    waiting requests are answered, long work is abandoned with 503
+    the server stops                    waiting requests are answered, long work is abandoned with 503, but for what
+                                        is not to stop half-way and has a client
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Handler:
         for (request, waiter), answer in zip(batch, answers, strict=True):
             if isinstance(answer, Unfinished):
                 request.unfinished = answer
-                if not self._stopped and (answer.lasts or not waiter.done()):
+                if self._goes_on(answer, waiter):
                     self._continue(request, waiter, answer)
                     continue
             if request.unfinished is not None:
@@ -158,11 +159,19 @@ class Handler:
         awaits.add_done_callback(done)
 
     def stop(self) -> None:
-        """End event streams, and abandon unfinished requests with 503, when the server stops."""
+        """End event streams, and abandon long work with 503, when the server stops."""
         self.watchers.end()
         self._stopped = True
-        unfinished, self._unfinished = self._unfinished, deque()
-        self._deliver(unfinished, [abandoned(request) for request, _ in unfinished])
+        for one in list(self._unfinished):
+            request, waiter = one
+            if request.unfinished is not None and not self._goes_on(request.unfinished, waiter):
+                self._unfinished.remove(one)
+                self._deliver([one], [abandoned(request)])
+
+    def _goes_on(self, work: Unfinished, waiter: asyncio.Future[Response | Stream]) -> bool:
+        if self._stopped:
+            return work.lasts and not waiter.done()
+        return work.lasts or not waiter.done()
 
     def _schedule(self) -> None:
         """Schedule a turn unless one is scheduled already."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -80,6 +81,17 @@ def test_what_one_process_has_changed_the_other_shows(two: tuple[Ask, Ask], fold
     assert "acme" in [tpp["name"] for tpp in answer(first("GET", "/_emulator/tpps"))["tpps"]]
     assert (folder / "a" / "tpps" / "acme" / "key.pem").exists()
     assert (folder / "a" / "ca.pem").read_bytes() == (folder / "b" / "ca.pem").read_bytes()
+
+
+def test_a_form_of_the_console_issues_a_tpp_that_both_know(two: tuple[Ask, Ask]) -> None:
+    first, second = two
+    form = {
+        "csrf": re.findall('name="csrf" value="([^"]+)"', first("GET", "/console/tpps").text)[-1],
+        "name": "by-form",
+        "roles": "PISP",
+    }
+    assert "BEGIN CERTIFICATE" in first("POST", "/console/tpps", data=form).text
+    assert "by-form" in [tpp["name"] for tpp in answer(second("GET", "/_emulator/tpps"))["tpps"]]
 
 
 def test_a_tpp_that_the_command_line_adds_beside_one_process_is_that_of_all(two: tuple[Ask, Ask], folder: Path) -> None:

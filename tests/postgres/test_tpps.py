@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from emulator.api.messages import Response
+from emulator.api.messages import HANG_UP, Response
 from emulator.assemble import homes
 from emulator.assemble.stored_authority import KEEP
-from emulator.store.postgres.connection import StoreUnreachable
+from emulator.store.postgres.connection import OutcomeUnknown, StoreUnreachable
 from tests.known_state import KARI
 from tests.postgres.leased import commits_of, has, now, refused
 from tests.postgres.process import Process, eventually, execute, process, request
@@ -70,6 +70,21 @@ async def test_a_bank_whose_tpp_could_not_be_stored_is_not_said_to_be_as_it_was(
     assert isinstance(answer, Response)
     assert answer.delivery.disconnect == "after"
     assert "tpp" in await one.control("PUT", path, body, bank=bank, status=200)
+
+
+async def test_a_tpp_of_which_nobody_knows_whether_it_is_stored_gets_no_answer(one: Process, bank: str) -> None:
+    """Nor is it issued again where the lease is over by then."""
+    lease = one.leases.held[bank]
+
+    async def lost(commit: Awaitable[Any]) -> Any:
+        await commit
+        lease.until = 0.0
+        raise OutcomeUnknown("the connection is lost")
+
+    async with commits_of(one, lost, (KEEP,)):
+        answer = await one.ask("POST", "tpps", {"name": "perhaps"}, bank=bank)
+    assert isinstance(answer, Response)
+    assert answer.delivery is HANG_UP, answer.body
 
 
 async def test_what_one_process_makes_the_others_show_at_once(one: Process, two: Process) -> None:

@@ -197,12 +197,12 @@ def tpps(screen: Screen) -> Response:
     )
 
 
-def issue_tpp(screen: Screen) -> Response:
+def issue_tpp(screen: Screen) -> Steps:
     """Issue a TPP; certificate and key are shown once, on the page that answers."""
     form = screen.form
     body = {"name": form.get("name"), "roles": form.all("roles"), "replace": "replace" in form}
     for member in ("organizationIdentifier", "flaw"):
         if form.get(member):
             body[member] = form.get(member)
-    issued = screen.ask("POST", "tpps", body)
+    issued = yield from screen.ask_in_steps("POST", "tpps", body)
     return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))

@@ -130,7 +130,10 @@ class Screen:
         return self.answering(self.service, asked)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer of the control interface; raises ControlRefused for 4xx and 5xx."""
+        """The JSON answer of the control interface; raises ControlRefused for 4xx and 5xx.
+
+        Only for operations that wait for nothing: what a shared store answers would never arrive meanwhile.
+        """
         return _value(finished(self.send(method, path, _json(body))))
 
     def ask_in_steps(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
+from emulator.bank.threads import LASTS
 from emulator.store import Document, Documents, Kind, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
@@ -354,3 +356,24 @@ async def test_what_takes_long_ends_when_the_server_stops(world: World, steps: i
     assert world.ended == 1
     assert "the changes made so far remain" in long.last
     assert world.stored() < 3
+
+
+async def test_what_is_not_to_stop_half_way_ends_before_the_server(world: World) -> None:
+    """Or what it has stored by then, as the name of a TPP, would be without the answer that has the key."""
+    goes_on, begun = Future[None](), list[Request]()
+
+    def lasting(request: Request) -> Steps:
+        yield LASTS
+        begun.append(request)
+        yield goes_on
+        return world.write(request)
+
+    world.application.answers["/lasting"] = lambda request: Unfinished(lasting(request)).step()
+    answering = handler.Handler(world.application)
+    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+    client = Peer(Listener(answering, base, Limits()))
+    client.ask("/lasting")
+    await until(lambda: begun)
+    answering.stop()
+    goes_on.set_result(None)
+    assert await client.answered(1) == [201]
