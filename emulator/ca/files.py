@@ -67,8 +67,9 @@ def _warn(text: str) -> None:
 
 def _closed(folder: Path) -> bool:
     """Whether only this user may enter `folder`, after an attempt to close it: a cluster opens what it mounts again."""
-    with suppress(OSError):
-        folder.chmod(0o700)
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        with suppress(OSError):
+            folder.chmod(0o700)
     return not stat.S_IMODE(folder.stat().st_mode) & 0o077
 
 

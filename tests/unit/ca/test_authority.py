@@ -506,6 +506,9 @@ def test_an_open_state_directory_is_taken_and_the_keys_are_in_closed_folders(
         (state / name).chmod(0o2770)
     authority(state).demo()
     assert closed(state)
+    (state / "private").chmod(0o2700)  # closed already: its mode is left alone
+    authority(state).demo()
+    assert stat.S_IMODE((state / "private").stat().st_mode) == 0o2700
     assert [f"mode {mode:o}" in text for text in warnings()] == [True] * warned
 
 
