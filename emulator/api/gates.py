@@ -24,8 +24,7 @@ from typing import Any, cast
 
 from orjson import Fragment
 
-from emulator.api.header_matrix import SANDBOX
-from emulator.api.headers import Headers, with_one_spelling
+from emulator.api.headers import SANDBOX, Headers, with_one_spelling
 from emulator.api.notification_headers import SENT_URI, subscribe
 from emulator.api.operation import Access, Call, Reply
 from emulator.api.render import AMOUNTS_ARE_TEXT_FROM, amounts, encode, fixes, with_warnings

@@ -12,8 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from emulator.api.header_matrix import MATRIX
-from emulator.api.headers import Headers
+from emulator.api.headers import MATRIX, Headers
 from emulator.api.messages import Request
 from emulator.api.query import QueryParameter
 from emulator.bank import products

@@ -49,6 +49,7 @@ from emulator import __version__
 from emulator.api import gates, render
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers, malformed, with_one_spelling
+from emulator.api.json_body import read_and_validate
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response, values_of
 from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
@@ -57,7 +58,6 @@ from emulator.api.outcomes import Outcomes
 from emulator.api.render import VARY, content_language, failed, unacceptable
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
-from emulator.api.validate import read_and_validate
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import real_seconds

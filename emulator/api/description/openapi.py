@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from emulator.api import header_matrix, headers, render
+from emulator.api import headers, render
 from emulator.api.description import JsonObject, Writer, content, examples, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
@@ -180,7 +180,7 @@ def _path(form: OperationVariant) -> list[JsonObject]:
 
 
 # Without those that OpenAPI describes by other means, or that belong to HTTP itself.
-_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not re.match(r"Host$|Accept(-|$)", name)]
+_LISTED = [name for name in (*headers.MATRIX, "Date") if not re.match(r"Host$|Accept(-|$)", name)]
 
 
 def _component(name: str) -> str:
@@ -197,7 +197,7 @@ def _headers(form: OperationVariant, apart: frozenset[str], *, demand: bool) -> 
         name
         for name in _LISTED
         if name not in apart and name not in required
-        if any(header_matrix.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
+        if any(headers.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
     ]
     return required, [*optional, *(NOTIFICATION_HEADERS if operation.notifies else ())]
 
@@ -217,7 +217,7 @@ def _header(name: str) -> JsonObject:
         "in": "header",
         "required": False,
         "description": description,
-        "schema": dict(of_notifications.schema if of_notifications else header_matrix.schema_of(name)),
+        "schema": dict(of_notifications.schema if of_notifications else headers.schema_of(name)),
         "example": example,
     }
 

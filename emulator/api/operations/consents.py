@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from emulator.api.gates import claim, open_access
-from emulator.api.header_matrix import DETAILS
+from emulator.api.headers import DETAILS
 from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.bank.authentication import sca

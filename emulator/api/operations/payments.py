@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.gates import approach_of
-from emulator.api.header_matrix import BASKET_GET, INSTANT_POST, TRANSFER_POST
+from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.operation import SCA_APPROACH, Access, Call, Handler, Operation, Params, Reply, operation
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import content_language
