@@ -219,14 +219,14 @@ FAULTS = (
         "unit/api/test_repeats.py",
     ),
     Fault(
-        "api/paging.py",
+        "api/operations/accounts.py",
         "first = max(first, earliest)",
         "first = min(first, earliest)",
         "without the customer older transactions are shown",
         "api/test_accounts.py",
     ),
     Fault(
-        "api/paging.py",
+        "api/operations/accounts.py",
         "link(max(0, asked.offset - asked.limit))",
         "link(asked.offset - asked.limit)",
         "the link to the previous page has a negative offset",
