@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from shlex import quote
 from typing import Any, TypeVar
 
@@ -276,18 +277,15 @@ class RequestLog:
         limit: int = 100,
     ) -> list[Exchange]:
         """Exchanges that fit all filters, newest first."""
-        exchanges: list[Exchange] = []
-        for exchange in self.newest():
-            if len(exchanges) == limit:
-                break
-            if (
-                (operation is None or operation in exchange.operations)
-                and (status is None or exchange.status == status)
-                and (tpp is None or exchange.is_of(tpp))
-                and (payment_id is None or exchange.payment_id == payment_id)
-            ):
-                exchanges.append(exchange)
-        return exchanges
+        fitting = (
+            exchange
+            for exchange in self.newest()
+            if (operation is None or operation in exchange.operations)
+            if (status is None or exchange.status == status)
+            if (tpp is None or exchange.is_of(tpp))
+            if (payment_id is None or exchange.payment_id == payment_id)
+        )
+        return list(islice(fitting, limit))
 
     def get(self, exchange_id: str) -> Exchange | None:
         if not (exchange_id.isascii() and exchange_id.isdigit()) or len(exchange_id) > 18 or not self._ring:

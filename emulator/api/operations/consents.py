@@ -40,21 +40,17 @@ def create_consent(call: Call) -> Reply[answers.Consent]:
     is optional. A PSU-ID of another TPP, or one without the agreement that its context needs, is refused as in other
     operations; PSU-Corporate-ID may name one of the customer's agreements.
     """
-    return _requested(call)
-
-
-@_created("POST", "/v1/bank-offered-consents", notifies=("consent", "consentId"))
-def create_bank_offered_consent(call: Call) -> Reply[answers.Consent]:
-    """Request a bank-offered consent: the same as POST /v1/consents."""
-    return _requested(call)
-
-
-def _requested(call: Call) -> Reply[answers.Consent]:
     access.consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
     links, location = {"scaRedirect": call.sca_link(token)}, call.location(f"/v1/consents/{consent_id}")
     return Reply(201, {"consentId": consent_id, "consentStatus": "received", "_links": links}, (location, SCA_APPROACH))
+
+
+@_created("POST", "/v1/bank-offered-consents", notifies=("consent", "consentId"))
+def create_bank_offered_consent(call: Call) -> Reply[answers.Consent]:
+    """Request a bank-offered consent: the same as POST /v1/consents."""
+    return create_consent.handler(call)
 
 
 def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | None]:
@@ -136,16 +132,6 @@ def get_user(call: Call) -> Reply[answers.User]:
 
     The customer with the request's PSU-ID; 401 with a scaRedirect if the customer is not known yet.
     """
-    return _user(call)
-
-
-@_psu("GET", "/v1/users", access=Access.PSU)
-def get_users(call: Call) -> Reply[answers.User]:
-    """The PSU: the same as GET /v1/user."""
-    return _user(call)
-
-
-def _user(call: Call) -> Reply[answers.User]:
     caller = call.caller
     if caller is None or caller.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
@@ -158,6 +144,12 @@ def _user(call: Call) -> Reply[answers.User]:
     if caller.agreement is not None:
         body["psuCorporateId"] = caller.agreement
     return Reply(200, body)
+
+
+@_psu("GET", "/v1/users", access=Access.PSU)
+def get_users(call: Call) -> Reply[answers.User]:
+    """The PSU: the same as GET /v1/user."""
+    return get_user.handler(call)
 
 
 @_psu("GET", "/v1/agreements", access=Access.SESSION)

@@ -27,6 +27,7 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,20 +82,14 @@ class Verified:
 class SignatureRefused(Exception):
     """The gate refuses the request: `messages` has every fault, the most specific one first.
 
-    `diagnosis` computes the details for the request log, a JSON object (see `diagnosis.py`), at its first call.
+    `diagnosis` computes the details for the request log, a JSON object (see `diagnosis.py`), at its first call: the
+    signing string, what was tried and the cause.
     """
 
     def __init__(self, messages: Sequence[Fault], detail: Callable[[], dict[str, Any]]) -> None:
         super().__init__(messages[0].text)
         self.messages = tuple(messages)
-        self._detail = detail
-        self._diagnosis: dict[str, Any] | None = None
-
-    def diagnosis(self) -> dict[str, Any]:
-        """The signing string, what was tried and the cause, as a JSON object."""
-        if self._diagnosis is None:
-            self._diagnosis = self._detail()
-        return self._diagnosis
+        self.diagnosis = cache(detail)
 
 
 def check(
@@ -163,7 +158,7 @@ def inspect(inspection: Inspection, terms: Terms) -> bool:
     """Apply every rule; returns whether the signature is valid and there is no fault."""
     for rule in RULES:
         rule(inspection, terms)
-    return inspection.holds and not inspection.faults
+    return bool(inspection.valid) and not inspection.faults
 
 
 def verdict(inspection: Inspection, terms: Terms) -> Verified:
@@ -173,7 +168,7 @@ def verdict(inspection: Inspection, terms: Terms) -> Verified:
         return Verified(certificate.tpp, certificate, tuple(inspection.notes), inspection.signing_string)
     from emulator.api.signature import diagnosis  # only a refused request needs it
 
-    cause = diagnosis.find_cause(inspection) if inspection.broken else None
+    cause = diagnosis.find_cause(inspection) if inspection.valid is False else None
     if cause is not None:
         inspection.refuse("Signature", cause.sentence)
     if not inspection.faults:  # cannot happen unless a rule forgets to add its fault

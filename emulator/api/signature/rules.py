@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import binascii
-import hashlib
 import re
 from base64 import b64encode
 from collections import Counter
@@ -90,20 +89,14 @@ class Fault(NamedTuple):
     text: str
 
 
-def fault(path: str, text: str, *, code: Code = "BAD_REQUEST") -> Fault:
-    """A Fault with `text` as a sentence of at most 512 characters."""
-    sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
-    return Fault(code, path[:100], sentence)
-
-
 @dataclass(slots=True)
 class Inspection:
     """One request at the gate, and what the rules have read from it.
 
     `present` maps lower-case header names to the first value, stripped of blanks. `body` is None if a capture does not
     contain it. `names` are the listed header names. `signing_string` is None if one of them is absent, `signature` if
-    it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `holds`: the signature is valid; `broken`: it is
-    not. `outside` is the part of the public address's path that a proxy removes from the target.
+    it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `valid`: whether the signature is valid; None if it
+    cannot be checked. `outside` is the part of the public address's path that a proxy removes from the target.
     """
 
     method: str
@@ -120,13 +113,13 @@ class Inspection:
     signing_string: str | None = None
     signature: bytes | None = None
     hash_name: str = ""
-    holds: bool = False
-    broken: bool = False
+    valid: bool | None = None
     outside: str = ""
 
-    def refuse(self, path: str, text: str) -> None:
-        """Add a fault: the header at `path` is wrong, for the reason in the sentence `text`."""
-        self.faults.append(fault(path, text))
+    def refuse(self, path: str, text: str, *, code: Code = "BAD_REQUEST") -> None:
+        """Add a fault: the header at `path` is wrong, for the reason `text`, of which 512 characters are shown."""
+        sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+        self.faults.append(Fault(code, path[:100], sentence))
 
     def lines(self, target: str) -> list[tuple[str, str]]:
         """The signed lines of a request to `target`, as names and values; without listed headers that are absent."""
@@ -139,19 +132,15 @@ class Inspection:
 
 def check_present(inspection: Inspection, terms: Terms) -> None:
     """Signature, TPP-Signature-Certificate and Date are present, and Digest if required; none is sent twice."""
-    for name in DEMANDED:
+    for name in (*DEMANDED, *(["digest"] if terms.digest_required else [])):
         if not inspection.present.get(name):
-            inspection.faults.append(_missing(inspection, name))
-    if terms.digest_required and not inspection.present.get("digest"):
-        inspection.faults.append(_missing(inspection, "digest", ": SHA-256=<base64 of the SHA-256 hash of the body>"))
+            form = ": SHA-256=<base64 of the SHA-256 hash of the body>" if name == "digest" else ""
+            other = _ELSEWHERE.get(name, "")
+            hint = f"; {other} is not read instead" if other.lower() in inspection.present else ""
+            text = f"The header {SPELLING[name]} is required{form}{hint}"
+            inspection.refuse(SPELLING[name], text, code="HTTP_HEADER_REQUIRED")
     for name in sorted(inspection.repeated & _SENT_ONCE):
         inspection.refuse(SPELLING[name], f"The header {SPELLING[name]} appears more than once")
-
-
-def _missing(inspection: Inspection, name: str, form: str = "") -> Fault:
-    other = _ELSEWHERE.get(name, "")
-    hint = f"; {other} is not read instead" if other.lower() in inspection.present else ""
-    return fault(SPELLING[name], f"The header {SPELLING[name]} is required{form}{hint}", code="HTTP_HEADER_REQUIRED")
 
 
 def check_certificate(inspection: Inspection, terms: Terms) -> None:
@@ -345,23 +334,16 @@ def check_digest(inspection: Inspection, _: Terms) -> None:
     text, body = inspection.present.get("digest"), inspection.body
     if not text or body is None:
         return
-    if text[:8].upper() == "SHA-256=" and text[8:] == b64encode(hashlib.sha256(body).digest()).decode():
-        return
-    trouble = _digest_trouble(text, body)
-    if trouble is not None:
-        inspection.refuse("Digest", trouble)
-
-
-def _digest_trouble(text: str, body: bytes) -> str | None:
     known = [(name, value) for name, value in dict.fromkeys(parse_digest(text)) if name in HASHES]
     if not known:
-        return f"The Digest has neither SHA-256 nor SHA-512 (write SHA-256=<base64>): {text[:60]!r}"
+        text = f"The Digest has neither SHA-256 nor SHA-512 (write SHA-256=<base64>): {text[:60]!r}"
+        inspection.refuse("Digest", text)
     for name, value in known:
         if value != b64encode(HASHES[name](body).digest()).decode():
             from emulator.api.signature.digest import explain_digest  # only a refused request needs it
 
-            return explain_digest(name, value, body)
-    return None
+            inspection.refuse("Digest", explain_digest(name, value, body))
+            return
 
 
 def check_date(inspection: Inspection, terms: Terms) -> None:
@@ -393,27 +375,25 @@ def check_signature(inspection: Inspection, _: Terms) -> None:
     hash_name = inspection.hash_name
     if certificate is None or certificate.key is None or text is None or signature is None or not hash_name:
         return
-    if verifies(certificate.key, signature, text.encode(), hash_name):
-        inspection.holds = True
-        return
-    for other, encoded, note in _other_readings(inspection, text):
+    for reading, encoded, notes in _readings(inspection, text):
         if verifies(certificate.key, signature, encoded, hash_name):
-            inspection.signing_string = other
-            inspection.notes.append(note)
-            inspection.holds = True
+            inspection.signing_string = reading
+            inspection.notes += notes
+            inspection.valid = True
             return
-    inspection.broken = True
+    inspection.valid = False
 
 
-def _other_readings(inspection: Inspection, text: str) -> Iterator[tuple[str, bytes, str]]:
-    """Other accepted forms: a signing string, its bytes, and a note for the request log."""
+def _readings(inspection: Inspection, text: str) -> Iterator[tuple[str, bytes, list[str]]]:
+    """The accepted forms: a signing string, its bytes, and notes for the request log."""
+    yield text, text.encode(), []
     if not text.isascii():
         with suppress(UnicodeEncodeError):
-            yield text, text.encode("latin-1"), "Signature: made over ISO-8859-1 bytes"
+            yield text, text.encode("latin-1"), ["Signature: made over ISO-8859-1 bytes"]
     if inspection.outside:
         with_prefix = signing_string(inspection.lines(inspection.outside + inspection.target))
         note = f"Signature: made over the public address, with {inspection.outside} before the path"
-        yield with_prefix, with_prefix.encode(), note
+        yield with_prefix, with_prefix.encode(), [note]
 
 
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:

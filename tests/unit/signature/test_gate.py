@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.check import collect
-from emulator.api.signature.rules import Terms, check_digest, fault
+from emulator.api.signature.rules import Terms, check_digest
 from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
@@ -349,6 +349,8 @@ def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
 
 @cases("length", [1, 511, 512, 600])
 def test_a_text_is_a_sentence_of_at_most_512_characters(length: int) -> None:
-    text = fault("Date", "x" * length).text
+    presented = collect("GET", "/v1/accounts", [], b"")
+    presented.refuse("Date", "x" * length)
+    [(_, _, text)] = presented.faults
     assert len(text) == min(length + 1, 512)
     assert text.endswith("x..." if length > 511 else "x.")
