@@ -310,7 +310,7 @@ FAULTS = (
         "unit/signature/test_certificates.py",
     ),
     Fault(
-        "httpsig/dates.py",
+        "httpsig/signing.py",
         '(-1 if zone[0] == "-" else 1)',
         '(1 if zone[0] == "-" else -1)',
         "zones are added where they are to be subtracted",

@@ -29,9 +29,8 @@ from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.conformance.observer import Conformance
 from emulator.control.operation import BankSpec
-from emulator.httpsig.dates import format_date
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.signing import digest_value, signature_header
+from emulator.httpsig.signing import digest_value, format_date, signature_header
 from emulator.metrics.counts import ProcessCounts
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Transport

@@ -41,8 +41,7 @@ from emulator.api.certificates import TppCertificate
 from emulator.api.signature import rules
 from emulator.api.signature.rules import Fault, Inspection, SignaturePolicy, Terms
 from emulator.bank.request import AuthenticatedTpp
-from emulator.httpsig.dates import parse_date
-from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET
+from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET, parse_date
 
 Rule = Callable[[Inspection, Terms], None]
 

@@ -17,7 +17,7 @@ from emulator.api.router import split_target
 from emulator.api.signature.check import SignatureRefused, collect, verdict
 from emulator.api.signature.rules import Inspection, SignaturePolicy, Terms
 from emulator.bank.errors import BankError
-from emulator.httpsig.dates import DateUnreadable, parse_date
+from emulator.httpsig.signing import DateUnreadable, parse_date
 
 
 def explain(

@@ -20,17 +20,18 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import CertificateUnreadable, TppCertificate, read_certificate
 from emulator.bank.errors import Code
-from emulator.httpsig.dates import DateUnreadable, parse_date
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.httpsig.signing import (
     CANDIDATES,
     HASHES,
     REQUEST_TARGET,
     SPELLING,
+    DateUnreadable,
     HeaderUnreadable,
     SignatureHeader,
     is_wrapped,
     parse,
+    parse_date,
     parse_digest,
     request_target,
     signing_string,

@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from emulator.api.signature import Fault, SignaturePolicy, SignatureRefused, Verified, VerifiedClients, check
 from emulator.ca import Credentials
-from emulator.httpsig.dates import format_date
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.signing import CANDIDATES, digest_value, request_target, signing_string
+from emulator.httpsig.signing import CANDIDATES, digest_value, format_date, request_target, signing_string
 
 NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 BODY = b'{"instructedAmount":{"amount":"100.00","currency":"NOK"},"creditorName":"Kari"}'

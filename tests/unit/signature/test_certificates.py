@@ -299,7 +299,7 @@ def test_a_certificate_outside_its_dates_is_refused(authority: CertificateAuthor
 
 @cases("seconds, good", [(0, True), (1, False)])
 def test_a_certificate_is_valid_through_its_last_second(credentials: Credentials, seconds: int, good: bool) -> None:
-    from emulator.httpsig.dates import format_date
+    from emulator.httpsig.signing import format_date
 
     end = credentials.certificate.not_valid_after_utc + timedelta(seconds=seconds)
     late = Making(credentials, now=end).with_header("Date", format_date(end))

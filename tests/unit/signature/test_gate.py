@@ -16,8 +16,7 @@ from emulator.api.signature.check import collect
 from emulator.api.signature.rules import Terms, check_digest
 from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import Credentials
-from emulator.httpsig.dates import format_date
-from emulator.httpsig.signing import HASHES, digest_value
+from emulator.httpsig.signing import HASHES, digest_value, format_date
 from tests.cases import cases
 from tests.unit.signature.making import BODY, NOW, STANDING, TARGET, Making, encoded_word, same_verdict
 
