@@ -53,10 +53,11 @@ from emulator.api.json_body import read_and_validate
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response, values_of
 from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
-from emulator.api.operation import Call, Operation, Reply, Route
+from emulator.api.operation import Call, Reply
+from emulator.api.operations import router
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import VARY, content_language, failed, unacceptable
-from emulator.api.router import MethodRefused, Router, split_target
+from emulator.api.router import MethodRefused, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
@@ -77,19 +78,17 @@ _NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), VARY)
 
 
 class MatchedRules(Protocol):
-    """The scripted rules that match a request."""
+    """The scripted rules that match a request.
+
+    `notes`: why rules that match do not act; `effects`: what they do, by the kind of effect.
+    """
 
     @property
-    def names(self) -> Sequence[str]:
-        """The names of the rules."""
-
+    def names(self) -> Sequence[str]: ...
     @property
-    def notes(self) -> Sequence[str]:
-        """Why rules that match do not act."""
-
+    def notes(self) -> Sequence[str]: ...
     @property
-    def effects(self) -> Mapping[str, object]:
-        """What they do, by the kind of effect."""
+    def effects(self) -> Mapping[str, object]: ...
 
     def before(self, call: Call) -> Reply[Any] | None:
         """Act before the operation; a reply takes the place of its own."""
@@ -99,11 +98,10 @@ class MatchedRules(Protocol):
 
 
 class Rules(Protocol):
-    """The scripted rules of a bank, implemented in `emulator.scenario`."""
+    """The scripted rules of a bank, implemented in `emulator.scenario`; `rules`: all of them."""
 
     @property
-    def rules(self) -> Sequence[object]:
-        """All rules."""
+    def rules(self) -> Sequence[object]: ...
 
     def match(self, call: Call, signed: bool, earlier: Sequence[MatchedRules]) -> MatchedRules | None:
         """The rules that match a request, before (`signed` False) or after the check of its signature.
@@ -141,21 +139,19 @@ class BankService:
         self,
         bank: Bank,
         *,
-        router: Router[Operation, Route],
         rules: Rules,
         trusted_ca: Callable[[], Certificate | None],
         signer: Signer,
         observer: Observer,
-        log: RequestLog | None = None,
-        outcomes: Outcomes | None = None,
+        outcomes: Outcomes,
     ) -> None:
         self.bank = bank
         self._clients = VerifiedClients()
         self.observer = observer
-        self.outcomes = outcomes or Outcomes()
+        self.outcomes = outcomes
         self.rules = rules
-        self.log = log or RequestLog()
-        self.router = router
+        self.log = RequestLog()
+        self.router = router()
         self._trusted_ca = trusted_ca
         self._signer = signer
 

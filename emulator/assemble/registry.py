@@ -9,9 +9,7 @@ from contextlib import ExitStack
 from time import monotonic
 from urllib.parse import unquote
 
-from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.operations import router
 from emulator.api.outcomes import Outcomes
 from emulator.api.router import split_target
 from emulator.api.service import BankService, Sign, Signer
@@ -238,12 +236,10 @@ class BankRegistry:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
             bank,
-            router=router(),
             rules=RuleSet(bank),
             trusted_ca=lambda: self.authority.certificate,
             signer=response_signer(self.authority.answer_credentials),
             observer=Conformance(bank),
-            log=RequestLog(),
             outcomes=self.outcomes,
         )
 
