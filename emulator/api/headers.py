@@ -338,7 +338,11 @@ def _fits(lower: str, value: str) -> bool:
 
 
 def _others_fit(headers: Headers) -> bool:
-    return all(_CHECKS[lower](headers[lower]) is None for lower in _EACH_TIME if lower in headers)
+    for lower in _EACH_TIME:
+        value = headers.get(lower)
+        if value is not None and _CHECKS[lower](value) is not None:
+            return False
+    return True
 
 
 def _inconsistent_agreement(headers: Headers) -> list[Message]:

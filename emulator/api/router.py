@@ -94,20 +94,22 @@ class Router(Generic[AnyRow, Route]):
 
     def find(self, method: str, path: str, prefix: str = "") -> Route:
         """The route of a request; NOT_FOUND (404) or MethodRefused (405), whose texts have `prefix` before paths."""
-        route = self._cached(method, path) if len(path) <= _LONGEST_CACHED else self._search(method, path)
-        if route is None:
+        try:
+            return self._cached(method, path) if len(path) <= _LONGEST_CACHED else self._search(method, path)
+        except _NoRoute:
             methods, params = self._lookup(path, prefix)
-            raise MethodRefused(_allowed(methods), prefix + path, params)
-        return route
+            raise MethodRefused(_allowed(methods), prefix + path, params) from None
 
     def methods(self, path: str, prefix: str = "") -> list[str]:
         """The methods of a path, in alphabetical order; NOT_FOUND for an unknown path."""
         return _allowed(self._lookup(path, prefix)[0])
 
-    def _search(self, method: str, path: str) -> Route | None:
+    def _search(self, method: str, path: str) -> Route:
         methods, params = self._match(path) or ({}, {})
         row = methods.get("GET" if method == "HEAD" else method)
-        return None if row is None else self._read(row, params)
+        if row is None:
+            raise _NoRoute
+        return self._read(row, params)
 
     def _match(self, path: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
         return self._walk(self._root, path[1:].split("/"), 0, {})
@@ -175,6 +177,10 @@ class Router(Generic[AnyRow, Route]):
 
 def _allowed(methods: Iterable[str]) -> list[str]:
     return sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])})
+
+
+class _NoRoute(Exception):
+    """There is no row; the text of the refusal depends on the prefix, and the cache does not."""
 
 
 class MethodRefused(BankError):
