@@ -40,7 +40,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Protocol
 
 from cryptography.x509 import Certificate
@@ -58,7 +58,7 @@ from emulator.api.operations import router
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import VARY, content_language, failed, unacceptable
 from emulator.api.router import MethodRefused, split_target
-from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
+from emulator.api.signature import SignatureRefused, VerifiedClients, check
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import real_seconds
@@ -378,7 +378,7 @@ class BankService:
                 request.headers,
                 request.body,
                 digest_required=call.route.digest,
-                policy=_policy(settings.profile, settings.trust, settings.date_skew),
+                settings=settings,
                 instant=real_seconds(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 present=headers if headers.single else None,
@@ -446,11 +446,6 @@ def finish(response: Response, headers: Headers, own_id: Callable[[], str] = ran
         ("Content-Language", content_language(headers)),
         *_NOT_TO_BE_CACHED,
     )
-
-
-@lru_cache(maxsize=64)
-def _policy(profile: str, trust: str, date_skew: int) -> SignaturePolicy:
-    return SignaturePolicy(profile, trust, date_skew)
 
 
 COUNTED: Mapping[str, Kind[Any]] = {

@@ -12,6 +12,6 @@ has 500 wrong requests that must go on to be explained as they are.
 """
 
 from emulator.api.signature.check import SignatureRefused, Verified, VerifiedClients, check
-from emulator.api.signature.rules import Fault, SignaturePolicy
+from emulator.api.signature.rules import Fault
 
-__all__ = ["Fault", "SignaturePolicy", "SignatureRefused", "Verified", "VerifiedClients", "check"]
+__all__ = ["Fault", "SignatureRefused", "Verified", "VerifiedClients", "check"]

@@ -39,8 +39,9 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import TppCertificate
 from emulator.api.signature import rules
-from emulator.api.signature.rules import Fault, Inspection, SignaturePolicy, Terms
+from emulator.api.signature.rules import Fault, Inspection, Terms
 from emulator.bank.request import AuthenticatedTpp
+from emulator.bank.settings import Settings
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET, parse_date
 
 Rule = Callable[[Inspection, Terms], None]
@@ -98,7 +99,7 @@ def check(
     body: bytes,
     *,
     digest_required: bool,
-    policy: SignaturePolicy,
+    settings: Settings,
     instant: float,
     trusted_ca: x509.Certificate | None,
     present: dict[str, str] | None = None,
@@ -113,7 +114,7 @@ def check(
     saves time with those that it knows. `base`: the bank's public address; a client may sign the path with the part of
     it that a proxy removes from `target`.
     """
-    terms = Terms(digest_required, policy, instant, trusted_ca)
+    terms = Terms(digest_required, settings, instant, trusted_ca)
     if clients is not None and present is not None:
         known = clients.verified(method, target, body, present, terms)
         if known is not None:
@@ -191,7 +192,7 @@ class _Client:
     signed, so that a request must not have them. `sent` is the certificate's text.
     """
 
-    policy: SignaturePolicy
+    settings: Settings
     trusted_ca: x509.Certificate | None
     sent: str
     certificate: TppCertificate
@@ -235,7 +236,7 @@ class VerifiedClients:
             self._clients.clear()
         sent = inspection.present["tpp-signature-certificate"]
         self._clients[beginning, sent[_END]] = _Client(
-            terms.policy,
+            terms.settings,
             terms.trusted_ca,
             sent,
             certificate,
@@ -250,7 +251,7 @@ class VerifiedClients:
 
         `present`: the headers by lower-case name, none of which was sent twice.
         """
-        digest_required, policy, instant, trusted_ca = terms
+        digest_required, settings, instant, trusted_ca = terms
         get: Callable[..., Any] = present.get
         beginning, _, end = get("signature", "").rpartition(_LAST_PARAMETER)
         sent = get("tpp-signature-certificate", "")
@@ -258,7 +259,7 @@ class VerifiedClients:
         if (
             client is None
             or client.sent != sent
-            or client.policy is not policy
+            or client.settings is not settings
             or client.trusted_ca is not trusted_ca
             or not present.keys().isdisjoint(client.unlisted)
         ):
@@ -274,7 +275,7 @@ class VerifiedClients:
             seconds, note = parse_date(present["date"])
             if (
                 note is not None
-                or abs(seconds - int(instant)) > policy.date_skew
+                or abs(seconds - int(instant)) > settings.date_skew
                 or not certificate.not_before <= instant <= certificate.not_after
                 or end[-1:] != '"'
             ):

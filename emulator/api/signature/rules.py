@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import CertificateUnreadable, TppCertificate, read_certificate
 from emulator.bank.errors import Code
+from emulator.bank.settings import Settings
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.httpsig.signing import (
     CANDIDATES,
@@ -59,27 +60,21 @@ _FURTHEST_ZONE = 14  # hours from GMT
 _TRANSIT = 60  # seconds of transit time or clock error
 
 
-@dataclass(frozen=True, slots=True)
-class SignaturePolicy:
-    """How strict the gate is; `date_skew` in seconds of real time."""
+class Terms(NamedTuple):
+    """The bank's requirements; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA.
 
-    profile: str = "documented"  # or lenient
-    trust: str = "any"  # or sandbox-ca
-    date_skew: int = 300
+    Of the settings count `profile`, `trust` and `date_skew`.
+    """
+
+    digest_required: bool
+    settings: Settings
+    instant: float
+    trusted_ca: x509.Certificate | None
 
     @property
     def lenient(self) -> bool:
         """Whether spellings are accepted that only `--profile lenient` allows."""
-        return self.profile == "lenient"
-
-
-class Terms(NamedTuple):
-    """The bank's requirements; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA."""
-
-    digest_required: bool
-    policy: SignaturePolicy
-    instant: float
-    trusted_ca: x509.Certificate | None
+        return self.settings.profile == "lenient"
 
 
 class Fault(NamedTuple):
@@ -164,7 +159,7 @@ def check_certificate(inspection: Inspection, terms: Terms) -> None:
         start = f"{certificate.certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC"
         inspection.refuse(_CERTIFICATE, f"The certificate is not valid yet: it is valid from {start}")
     trusted_ca = terms.trusted_ca
-    if terms.policy.trust == "sandbox-ca" and (trusted_ca is None or not certificate.issued_by(trusted_ca)):
+    if terms.settings.trust == "sandbox-ca" and (trusted_ca is None or not certificate.issued_by(trusted_ca)):
         inspection.refuse(_CERTIFICATE, _untrusted(certificate.certificate.issuer, trusted_ca))
 
 
@@ -183,14 +178,14 @@ def check_parameters(inspection: Inspection, terms: Terms) -> None:
     if not text:
         return
     try:
-        header = inspection.header = parse(_unwrapped(text, inspection, terms.policy))
+        header = inspection.header = parse(_unwrapped(text, inspection, terms))
     except HeaderUnreadable as error:
         inspection.refuse("Signature", f"The header Signature cannot be read: {error}")
         return
     inspection.notes += header.notes
     if header.key_id is None:
         inspection.refuse("Signature", "The parameter keyId is missing: SN=<serial>,CA=<issuer>")
-    _read_algorithm(inspection, header.algorithm, terms.policy)
+    _read_algorithm(inspection, header.algorithm, terms)
     if header.headers is None:
         inspection.names = ("date",)
     else:
@@ -200,11 +195,11 @@ def check_parameters(inspection: Inspection, terms: Terms) -> None:
     _read_signature(inspection, header.signature)
 
 
-def _unwrapped(text: str, inspection: Inspection, policy: SignaturePolicy) -> str:
+def _unwrapped(text: str, inspection: Inspection, terms: Terms) -> str:
     if is_wrapped(text):
         return unwrap(text)
     if not text.isascii():
-        if policy.lenient:
+        if terms.lenient:
             inspection.notes.append("Signature: characters beyond ASCII without RFC 2047 wrapping")
         else:
             sentence = "The header Signature is not ASCII; it must be wrapped as =?utf-8?B?<base64>?="
@@ -212,7 +207,7 @@ def _unwrapped(text: str, inspection: Inspection, policy: SignaturePolicy) -> st
     return text
 
 
-def _read_algorithm(inspection: Inspection, algorithm: str | None, policy: SignaturePolicy) -> None:
+def _read_algorithm(inspection: Inspection, algorithm: str | None, terms: Terms) -> None:
     hash_name = ALGORITHMS.get(algorithm or "")
     if hash_name is not None:
         inspection.hash_name = hash_name
@@ -223,7 +218,7 @@ def _read_algorithm(inspection: Inspection, algorithm: str | None, policy: Signa
     lower = algorithm.lower()
     if lower in ALGORITHMS:
         inspection.hash_name = ALGORITHMS[lower]
-        if policy.lenient:
+        if terms.lenient:
             inspection.notes.append(f"Signature: the algorithm is spelt {algorithm}")
             return
         inspection.refuse("Signature", f'The algorithm must be written in lower case: "{lower}"')
@@ -289,7 +284,7 @@ def check_key_id(inspection: Inspection, terms: Terms) -> None:
     certificate, header = inspection.certificate, inspection.header
     if certificate is None or header is None or header.key_id is None:
         return
-    verdict = compare_key_id(header.key_id, certificate.certificate, lenient=terms.policy.lenient)
+    verdict = compare_key_id(header.key_id, certificate.certificate, lenient=terms.lenient)
     inspection.notes += verdict.notes
     if verdict.fault is None:
         return
@@ -360,7 +355,7 @@ def check_date(inspection: Inspection, terms: Terms) -> None:
     if note is not None:
         inspection.notes.append(note)
     # A Date has whole seconds, so fractions of the current time are ignored.
-    difference, skew = seconds - floor(terms.instant), terms.policy.date_skew
+    difference, skew = seconds - floor(terms.instant), terms.settings.date_skew
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
         apart = f"{abs(difference):.0f} s {side} real time (bank time does not count)"

@@ -12,7 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from emulator.api.signature import Fault, SignaturePolicy, SignatureRefused, Verified, VerifiedClients, check
+from emulator.api.signature import Fault, SignatureRefused, Verified, VerifiedClients, check
+from emulator.bank.settings import Settings
 from emulator.ca import Credentials
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signing import CANDIDATES, digest_value, format_date, request_target, signing_string
@@ -29,7 +30,7 @@ STANDING = (
     ("x-accept-fix", "amount-as-string"),
 )
 
-USUAL = SignaturePolicy()  # one, as a bank has one: the clients that it knows are those of one policy
+USUAL = Settings()  # one, as a bank has one: the clients that it knows are those of one settings
 CLIENTS = VerifiedClients()
 
 Lines = list[tuple[str, str]]
@@ -55,7 +56,7 @@ class Making:
     encode: Callable[[bytes], str] = field(default=lambda raw: base64.b64encode(raw).decode())
     finish: Callable[[str], str] = field(default=lambda header: header)
     wanted: bool = True
-    policy: SignaturePolicy = USUAL
+    settings: Settings = USUAL
     now: datetime = NOW
     trusted_ca: x509.Certificate | None = None
 
@@ -101,7 +102,7 @@ class Making:
             self.sent() if headers is None else headers,
             self.body,
             digest_required=self.wanted,
-            policy=self.policy,
+            settings=self.settings,
             instant=self.now.timestamp(),
             trusted_ca=self.trusted_ca,
         )

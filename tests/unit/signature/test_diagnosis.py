@@ -193,7 +193,7 @@ def test_the_work_is_bounded_for_long_requests(making: Making) -> None:
 
 def test_a_signature_that_fits_nothing_holds_up_the_others_for_few_calls_a_guess(making: Making) -> None:
     presented = collect(making.method, making.target, making.but(text=lambda lines: "else").sent(), making.body)
-    inspect(presented, Terms(True, making.policy, NOW.timestamp(), None))
+    inspect(presented, Terms(True, making.settings, NOW.timestamp(), None))
     causes: list[Any] = []
     count = calls(lambda: causes.append(diagnosis.find_cause(presented)))
     assert causes[0].tried > 1000

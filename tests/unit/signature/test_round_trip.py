@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
+from emulator.api.signature import SignatureRefused, Verified
+from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.client import Identity, signed_headers
 from tests.cases import cases
@@ -19,7 +20,7 @@ AUTHORITY = CertificateAuthority(None, clock=lambda: NOW)
 PLAIN = Identity.of(AUTHORITY.issue("plain"))
 SPECIAL = Identity.of(AUTHORITY.issue("special", flaw="special-characters"))
 
-POLICY = SignaturePolicy()
+SETTINGS = Settings()
 
 VALUE = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30).map(
     lambda text: text.strip(" \t")
@@ -40,7 +41,7 @@ def gate(method: str, target: str, headers: Any, body: bytes) -> Verified:
         headers,
         body,
         digest_required=bool(body),
-        policy=POLICY,
+        settings=SETTINGS,
         instant=NOW.timestamp(),
         trusted_ca=None,
     )
