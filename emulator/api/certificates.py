@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -242,14 +243,7 @@ def why_no_certificate(der: bytes) -> str:
     if len(der) > end:
         return f"{counted(len(der) - end, 'byte')} after the certificate (another one?); send only the TPP's"
     for name, load in _LOADERS:
-        if _loads(load, der):
+        with suppress(ValueError, TypeError, exceptions.UnsupportedAlgorithm):
+            load(der)
             return f"it is {name}, not a certificate"
     return "it is not a readable X.509 certificate"
-
-
-def _loads(load: Callable[[bytes], Any], der: bytes) -> bool:
-    try:
-        load(der)
-    except (ValueError, TypeError, exceptions.UnsupportedAlgorithm):
-        return False
-    return True

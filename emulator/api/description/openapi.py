@@ -191,8 +191,14 @@ def _headers(form: OperationVariant, apart: frozenset[str], *, demand: bool) -> 
     """The headers that every product requires, including Date, and the others of the operation's columns."""
     operation = form.row
     routes = [Route.of(operation, params) for params in _path_parameters(form)]
-    demanded = frozenset[str].intersection(*map(_demanded, routes)) if demand else frozenset[str]()
-    required = [name for name in _LISTED if name.lower() in demanded and name not in apart]
+    demanded = [
+        {*headers.demanded(route.column, operation.needs, operation.before_first_sca), *SIGNATURE_DEMANDS}
+        | ({"digest"} if route.digest else set())
+        for route in routes
+    ]
+    required = [
+        name for name in _LISTED if demand and name not in apart and all(name.lower() in names for names in demanded)
+    ]
     optional = [
         name
         for name in _LISTED
@@ -200,13 +206,6 @@ def _headers(form: OperationVariant, apart: frozenset[str], *, demand: bool) -> 
         if any(headers.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
     ]
     return required, [*optional, *(NOTIFICATION_HEADERS if operation.notifies else ())]
-
-
-def _demanded(route: Route) -> frozenset[str]:
-    """The headers that the gates require, by lower-case name."""
-    operation = route.operation
-    named = headers.demanded(route.column, operation.needs, operation.before_first_sca)
-    return named.union(SIGNATURE_DEMANDS, ["digest"] if route.digest else [])
 
 
 def _header(name: str) -> JsonObject:
