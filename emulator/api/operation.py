@@ -33,6 +33,9 @@ PATH_VALUES = {"payment-service": tuple(sorted(products.SERVICES))}
 # These may start the customer's first SCA, so neither PSU-ID nor session need be known yet.
 _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
 
+AISP, PISP = frozenset({"AISP"}), frozenset({"PISP"})  # roles of a TPP
+REDIRECT = frozenset({"tpp-redirect-uri"})  # the header that an operation needs where it opens an SCA
+
 # These have no customer, whatever headers a request has.
 _OF_THE_TPP = ("/v1/sandbox/", "/v1/tpps/")
 
@@ -153,7 +156,7 @@ class Operation:
     handler: Handler
     column: str | Callable[[Params], str]
     answers: Mapping[int, str | None]
-    roles: frozenset[str] = frozenset({"PISP", "AISP"})
+    roles: frozenset[str] = AISP | PISP
     access: Access = Access.OPEN
     query: tuple[QueryParameter, ...] = ()
     body: str | Callable[[Params], str] | None = None

@@ -68,7 +68,7 @@ from emulator.bank.fixtures import FixtureError
 from emulator.bank.ids import fixed_id, random_uuid
 from emulator.bank.kinds import ACCOUNT, BANK, CARD, CARD_TRANSACTION, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.payment import progression
-from emulator.store import Kind, StoreUnwritable, StoreVoid
+from emulator.store import StoreUnwritable, StoreVoid
 
 logger = logging.getLogger(__name__)
 
@@ -448,27 +448,18 @@ def finish(response: Response, headers: Headers, own_id: Callable[[], str] = ran
     )
 
 
-COUNTED: Mapping[str, Kind[Any]] = {
-    "customers": CUSTOMER,
-    "accounts": ACCOUNT,
-    "cardAccounts": CARD,
-    "payments": PAYMENT,
-}
-
-
-def health() -> dict[str, Any]:
-    """The answer of a running process."""
-    return {"status": "UP"}
-
-
 def ready(bank: Bank) -> dict[str, Any]:
     """The answer of a ready bank, with version, fixtures and counts of documents."""
-    about = BANK.read(bank.documents)
-    counts = {name: bank.documents.count(kind) for name, kind in COUNTED.items()}
-    counts["transactions"] = bank.documents.count(TRANSACTION) + bank.documents.count(CARD_TRANSACTION)
+    about, count = BANK.read(bank.documents), bank.documents.count
     return {
         "status": "READY",
         "version": __version__,
         "fixtures": None if about is None else about["fixtures"],
-        "counts": counts,
+        "counts": {
+            "customers": count(CUSTOMER),
+            "accounts": count(ACCOUNT),
+            "cardAccounts": count(CARD),
+            "payments": count(PAYMENT),
+            "transactions": count(TRANSACTION) + count(CARD_TRANSACTION),
+        },
     }

@@ -28,16 +28,8 @@ REQUEST_TARGET = "(request-target)"
 CANDIDATES = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
 
 # How the header matrix spells them, for messages to people.
-SPELLING = {
-    "date": "Date",
-    "digest": "Digest",
-    "x-request-id": "X-Request-ID",
-    "psu-id": "PSU-ID",
-    "psu-corporate-id": "PSU-Corporate-ID",
-    "tpp-redirect-uri": "TPP-Redirect-URI",
-    "signature": "Signature",
-    "tpp-signature-certificate": "TPP-Signature-Certificate",
-}
+_SPELT = "Date Digest X-Request-ID PSU-ID PSU-Corporate-ID TPP-Redirect-URI Signature TPP-Signature-Certificate"
+SPELLING = {name.lower(): name for name in _SPELT.split()}
 
 
 def request_target(method: str, target: str) -> str:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from emulator.api.operation import Access, Call, Reply, link, operation
+from emulator.api.operation import AISP, Access, Call, Reply, link, operation
 from emulator.api.query import QueryParameter
 from emulator.api.render import (
     GROUPED_BATCHES,
@@ -41,8 +41,6 @@ from emulator.bank.money import plain
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
     from emulator.api.shapes.parts import Link, Links
-
-AISP = frozenset({"AISP"})
 
 _operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
 _card_operation = partial(_operation, resource=CARD, tag="Card accounts")

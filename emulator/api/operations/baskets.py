@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from emulator.api.gates import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
-from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
-from emulator.api.operations.payments import PISP, REDIRECT, of_authorisations, payer_of
+from emulator.api.operation import PISP, REDIRECT, SCA_APPROACH, Access, Call, Reply, operation
+from emulator.api.operations.payments import of_authorisations, payer_of
 from emulator.bank.documents import Basket
 from emulator.bank.payment import baskets, lifecycle
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from emulator.api.gates import claim, open_access
 from emulator.api.headers import DETAILS
-from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
-from emulator.api.operations.accounts import AISP, caller_of
+from emulator.api.operation import AISP, REDIRECT, SCA_APPROACH, Access, Call, Reply, operation
+from emulator.api.operations.accounts import caller_of
 from emulator.bank.authentication import sca
 from emulator.bank.clock import moment, oslo_date, oslo_day
 from emulator.bank.customers import access, consents, people
@@ -20,7 +20,6 @@ from emulator.bank.kinds import CONSENT, SCA
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
 
-REDIRECT = frozenset({"tpp-redirect-uri"})
 _consent = partial(operation, column=DETAILS, roles=AISP, tag="Consents")
 _created = partial(_consent, gives=("consentId", "consentId"), needs=REDIRECT, remembers=True)
 _psu = partial(operation, column=DETAILS, tag="PSU")

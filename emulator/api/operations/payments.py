@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.gates import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
-from emulator.api.operation import SCA_APPROACH, Access, Call, Handler, Operation, Params, Reply, operation
+from emulator.api.operation import (
+    PISP,
+    REDIRECT,
+    SCA_APPROACH,
+    Access,
+    Call,
+    Handler,
+    Operation,
+    Params,
+    Reply,
+    operation,
+)
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import content_language
 from emulator.bank import products
@@ -33,9 +44,6 @@ from emulator.bank.scheme.transitions import UNSIGNED
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
     from emulator.api.shapes.parts import Links, ShownAmount
-
-PISP = frozenset({"PISP"})
-REDIRECT = frozenset({"tpp-redirect-uri"})
 
 _PRODUCTS = products.table()
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
