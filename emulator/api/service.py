@@ -448,6 +448,11 @@ def finish(response: Response, headers: Headers, own_id: Callable[[], str] = ran
     )
 
 
+def health() -> dict[str, Any]:
+    """The answer of a running process."""
+    return {"status": "UP"}
+
+
 def ready(bank: Bank) -> dict[str, Any]:
     """The answer of a ready bank, with version, fixtures and counts of documents."""
     about, count = BANK.read(bank.documents), bank.documents.count

@@ -15,7 +15,7 @@ from emulator.api.headers import Headers
 from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
 from emulator.api.render import failed
 from emulator.api.router import split_target
-from emulator.api.service import API_PREFIX, BankService, finish, ready
+from emulator.api.service import API_PREFIX, BankService, finish, health, ready
 from emulator.assemble.notifier import Notifier, Post
 from emulator.assemble.registry import COMPACTING, DEFAULT, BankRegistry, address_of, bank_of, part_of
 from emulator.assemble.turns import Turns, refuse
@@ -206,7 +206,7 @@ class BankApplication(Application):
             from emulator.api.description import openapi  # only on use, to keep the start fast
 
             return openapi.respond(request)
-        body = {"status": "UP"} if path == "/health" else ready(service.bank)
+        body = health() if path == "/health" else ready(service.bank)
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 
     def refused(self, request: Request, response: Response) -> None:
