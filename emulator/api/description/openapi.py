@@ -64,16 +64,6 @@ _ANSWERED: dict[str, JsonObject] = {
     SCA_APPROACH[0]: {"type": "string", "enum": [SCA_APPROACH[1]]},
     **{name: dict(schema) for name, schema in NOTIFICATION_ANSWERS.items()},
 }
-_MANUAL = {  # its sections about operations, by their tag
-    "Signing baskets": "baskets",
-    "Payments": "payments#reading-a-payment",
-    "Accounts": "accounts",
-    "Card accounts": "accounts",
-    "Consents": "consents",
-    "PSU": "sca#knowing-the-customer-without-accounts",
-    "Sandbox": "sandbox-data",
-    "Contact information": "sandbox-data#contact-information",
-}
 _PARAMETER = re.compile(r"{([^}]+)}")
 
 
@@ -161,7 +151,7 @@ def _operation(
         "x-operation": row.id if form.id != row.id else None,
         "summary": f"{row.summary} ({product.service}/{product.name})" if product else row.summary,
         "description": row.description,
-        "externalDocs": {"url": f"/docs/reference/{row.manual or _MANUAL[row.tag]}"},
+        "externalDocs": {"url": f"/docs/reference/{row.manual}"},
         "tags": [row.tag] if row.tag else [],
         "parameters": [*_path(form), *map(query_parameter, row.query)],
         "requestBody": _body(form, writer, bodies.get(row.id, {})) if row.body is not None else None,

@@ -14,6 +14,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
+from emulator.api.headers import DETAILS
 from emulator.api.operation import AISP, Access, Call, Reply, link, operation
 from emulator.api.query import QueryParameter
 from emulator.api.render import (
@@ -42,7 +43,15 @@ if TYPE_CHECKING:
     from emulator.api.shapes import answers
     from emulator.api.shapes.parts import Link, Links
 
-_operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
+_operation = partial(
+    operation,
+    column=DETAILS,
+    roles=AISP,
+    access=Access.ACCOUNT,
+    before_first_sca=True,
+    tag="Accounts",
+    manual="accounts",
+)
 _card_operation = partial(_operation, resource=CARD, tag="Card accounts")
 _OLD_NAME_LENGTH = 35  # of a card account, before the fix longer-names
 

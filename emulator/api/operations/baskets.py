@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _BASKETS = "/v1/signing-baskets"
 _BASKET = f"{_BASKETS}/{{basketId}}"
 
-_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Signing baskets")
+_operation = partial(
+    operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Signing baskets", manual="baskets"
+)
 
 
 def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> Links:

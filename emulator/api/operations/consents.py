@@ -20,9 +20,9 @@ from emulator.bank.kinds import CONSENT, SCA
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
 
-_consent = partial(operation, column=DETAILS, roles=AISP, tag="Consents")
+_consent = partial(operation, column=DETAILS, roles=AISP, before_first_sca=True, tag="Consents", manual="consents")
 _created = partial(_consent, gives=("consentId", "consentId"), needs=REDIRECT, remembers=True)
-_psu = partial(operation, column=DETAILS, tag="PSU")
+_psu = partial(operation, column=DETAILS, tag="PSU", manual="sca#knowing-the-customer-without-accounts")
 _STATES: Mapping[consents.ConsentStatus, answers.ConsentStatus] = {
     "valid": "valid",
     "revoked": "revokedByPsu",
@@ -125,7 +125,7 @@ def delete_consent(call: Call) -> Reply[None]:
     return Reply(204, None)
 
 
-@_psu("GET", "/v1/user", access=Access.PSU)
+@_psu("GET", "/v1/user", access=Access.PSU, before_first_sca=True)
 def get_user(call: Call) -> Reply[answers.User]:
     """The PSU: the SCA flow for TPPs that only initiate payments.
 
@@ -145,13 +145,13 @@ def get_user(call: Call) -> Reply[answers.User]:
     return Reply(200, body)
 
 
-@_psu("GET", "/v1/users", access=Access.PSU)
+@_psu("GET", "/v1/users", access=Access.PSU, before_first_sca=True)
 def get_users(call: Call) -> Reply[answers.User]:
     """The PSU: the same as GET /v1/user."""
     return get_user.handler(call)
 
 
-@_psu("GET", "/v1/agreements", access=Access.SESSION)
+@_psu("GET", "/v1/agreements", access=Access.SESSION, acts=False)  # they are the contexts that there are
 def get_agreements(call: Call) -> Reply[answers.Agreements]:
     """The PSU's corporate agreements.
 

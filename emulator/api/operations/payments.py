@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 _PRODUCTS = products.table()
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
-_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments")
+_operation = partial(
+    operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments", manual="payments#reading-a-payment"
+)
 
 
 def _product(params: Params) -> products.Product:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from emulator.api.headers import SANDBOX
 from emulator.api.operation import Call, Operation, Reply, operation
 from emulator.api.operations.accounts import DEFAULT_LIMIT, OFFSET
 from emulator.api.query import QueryParameter
@@ -56,7 +57,7 @@ _TRANSACTION_LIST = (
     OFFSET,
     QueryParameter("limit", "int", "How many transactions are returned", minimum=1, default=DEFAULT_LIMIT),
 )
-_operation = partial(operation, column="sandbox", tag="Sandbox")
+_operation = partial(operation, column=SANDBOX, acts=False, tag="Sandbox", manual="sandbox-data")
 
 
 # Operations
@@ -135,7 +136,7 @@ class _SandboxHistory:
     find: Callable[[Bank, str, str], Any]
     ids: tuple[str, ...]
     including: str = ""
-    manual: str = ""
+    manual: str = "sandbox-data"
 
 
 def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
