@@ -63,7 +63,7 @@ from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import real_seconds
 from emulator.bank.customers import consents
-from emulator.bank.errors import BankError, Message, ScaNeeded
+from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.ids import fixed_id, random_uuid
 from emulator.bank.kinds import ACCOUNT, BANK, CARD, CARD_TRANSACTION, CUSTOMER, PAYMENT, TRANSACTION
@@ -387,8 +387,7 @@ class BankService:
             )
         except SignatureRefused as refused:
             exchange.signature = refused.with_traceback(None)  # a traceback would keep this request's frames in memory
-            messages = [Message(code, text, path) for code, path, text in refused.messages]
-            raise BankError.several(messages) from None
+            raise BankError.several(refused.messages) from None
         call.tpp = verified.tpp
 
     def _well_formed(self, call: Call) -> None:

@@ -189,7 +189,7 @@ def _digest(observed: Observation) -> str | None:
 def _wrong_in(signature: object) -> set[str]:
     """The headers at fault in a signature that was refused."""
     messages = signature.messages if isinstance(signature, SignatureRefused) else ()
-    return {entry.path.lower() for entry in messages}
+    return {(entry.path or "").lower() for entry in messages}
 
 
 def _skew(observed: Observation) -> float | None:

@@ -39,7 +39,8 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import TppCertificate
 from emulator.api.signature import rules
-from emulator.api.signature.rules import Fault, Inspection, Terms
+from emulator.api.signature.rules import Inspection, Terms
+from emulator.bank.errors import Message
 from emulator.bank.request import AuthenticatedTpp
 from emulator.bank.settings import Settings
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET, parse_date
@@ -86,7 +87,7 @@ class SignatureRefused(Exception):
     signing string, what was tried and the cause.
     """
 
-    def __init__(self, messages: Sequence[Fault], detail: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, messages: Sequence[Message], detail: Callable[[], dict[str, Any]]) -> None:
         super().__init__(messages[0].text)
         self.messages = tuple(messages)
         self.diagnosis = cache(detail)

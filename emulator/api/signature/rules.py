@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import CertificateUnreadable, TppCertificate, read_certificate
-from emulator.bank.errors import Code
+from emulator.bank.errors import Code, Message
 from emulator.bank.settings import Settings
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.httpsig.signing import (
@@ -77,14 +77,6 @@ class Terms(NamedTuple):
         return self.settings.profile == "lenient"
 
 
-class Fault(NamedTuple):
-    """One problem: an error code, the header at fault as the header matrix spells it, and a sentence."""
-
-    code: Code
-    path: str
-    text: str
-
-
 @dataclass(slots=True)
 class Inspection:
     """One request at the gate, and what the rules have read from it.
@@ -101,7 +93,7 @@ class Inspection:
     body: bytes | None
     present: dict[str, str]
     repeated: frozenset[str]
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Message] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     certificate: TppCertificate | None = None
     header: SignatureHeader | None = None
@@ -115,7 +107,7 @@ class Inspection:
     def refuse(self, path: str, text: str, *, code: Code = "BAD_REQUEST") -> None:
         """Add a fault: the header at `path` is wrong, for the reason `text`, of which 512 characters are shown."""
         sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
-        self.faults.append(Fault(code, path[:100], sentence))
+        self.faults.append(Message(code, sentence, path[:100]))
 
     def lines(self, target: str) -> list[tuple[str, str]]:
         """The signed lines of a request to `target`, as names and values; without listed headers that are absent."""
@@ -292,7 +284,7 @@ def check_key_id(inspection: Inspection, terms: Terms) -> None:
     text = f"The KeyID is not matching the certificate: {verdict.fault}; expected {expected}"
     if len(text) > LONGEST_TEXT:  # the expected keyId is more important than the reason
         text = f"The KeyID is not matching {expected}"[:LONGEST_TEXT]
-    inspection.faults.append(Fault("BAD_REQUEST", "Signature", text))
+    inspection.faults.append(Message("BAD_REQUEST", text, "Signature"))
 
 
 def check_coverage(inspection: Inspection, _: Terms) -> None:
@@ -317,7 +309,7 @@ def check_coverage(inspection: Inspection, _: Terms) -> None:
         return
     # A missing date has been reported as a missing header.
     absent = [name for name in dict.fromkeys(names) if name[0] != "(" and name not in present and name != "date"]
-    reported = {entry.path.lower() for entry in inspection.faults}
+    reported = {(entry.path or "").lower() for entry in inspection.faults}
     for name in absent:
         if name not in reported:
             hint = f": the pseudo header is {REQUEST_TARGET}" if "request-target" in name else ""

@@ -52,7 +52,7 @@ class Gate(BaseHTTPRequestHandler):
             )  # fmt: skip
             answer |= {"tpp": verified.tpp.id, "notes": verified.notes}
         except SignatureRefused as refused:
-            answer["messages"] = refused.messages
+            answer["messages"] = [(one.code, one.path, one.text) for one in refused.messages]
         content = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))

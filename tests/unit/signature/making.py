@@ -6,13 +6,13 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from emulator.api.signature import Fault, SignatureRefused, Verified, VerifiedClients, check
+from emulator.api.signature import SignatureRefused, Verified, VerifiedClients, check
 from emulator.bank.settings import Settings
 from emulator.ca import Credentials
 from emulator.httpsig.keyid import key_id_for
@@ -34,6 +34,14 @@ USUAL = Settings()  # one, as a bank has one: the clients that it knows are thos
 CLIENTS = VerifiedClients()
 
 Lines = list[tuple[str, str]]
+
+
+class Fault(NamedTuple):
+    """A message of the gate without its category, which is always ERROR."""
+
+    code: str
+    path: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ class Making:
         raise AssertionError(f"accepted with notes {verified.notes}")
 
     def faults(self, headers: Sequence[tuple[str, str]] | None = None) -> list[Fault]:
-        return list(self.refused(headers).messages)
+        return [Fault(one.code, one.path or "", one.text) for one in self.refused(headers).messages]
 
 
 def same_verdict(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes, **more: Any) -> Verified:

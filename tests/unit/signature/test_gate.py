@@ -351,6 +351,6 @@ def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
 def test_a_text_is_a_sentence_of_at_most_512_characters(length: int) -> None:
     presented = collect("GET", "/v1/accounts", [], b"")
     presented.refuse("Date", "x" * length)
-    [(_, _, text)] = presented.faults
+    text = presented.faults[0].text
     assert len(text) == min(length + 1, 512)
     assert text.endswith("x..." if length > 511 else "x.")

@@ -99,8 +99,8 @@ def test_a_signature_of_another_program_is_accepted(vector: dict[str, Any]) -> N
 def test_a_signature_of_another_program_is_refused_with_the_reason(vector: dict[str, Any]) -> None:
     with pytest.raises(SignatureRefused) as refused:
         verified(vector)
-    assert [(code, path) for code, path, _ in refused.value.messages] == [("BAD_REQUEST", "Signature")]
-    assert [text for _, _, text in refused.value.messages] == REFUSED[vector["name"]]
+    assert [(one.code, one.path) for one in refused.value.messages] == [("BAD_REQUEST", "Signature")]
+    assert [one.text for one in refused.value.messages] == REFUSED[vector["name"]]
 
 
 def test_the_lenient_profile_takes_a_serial_in_lower_case() -> None:
