@@ -172,8 +172,6 @@ def verdict(inspection: Inspection, terms: Terms) -> Verified:
     cause = diagnosis.find_cause(inspection) if inspection.valid is False else None
     if cause is not None:
         inspection.refuse("Signature", cause.sentence)
-    if not inspection.faults:  # cannot happen unless a rule forgets to add its fault
-        inspection.refuse("Signature", "The signature cannot be checked")
     # The log keeps the inspection for the description, and of large bodies no more than it shows.
     inspection.body = None
     raise SignatureRefused(inspection.faults, lambda: diagnosis.describe(inspection, cause))
