@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -105,7 +106,10 @@ def _read(text: str) -> TppCertificate | str:
             certificate = x509.load_der_x509_certificate(der)
         except ValueError:
             return why_no_certificate(der)
-        return _parsed(certificate, notes)
+        key, key_fault = _signing_key(certificate)
+        certificate.issuer.rfc4514_string()  # parsed lazily; raises here what the check of the keyId would raise later
+        dates = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
+        return TppCertificate(certificate, identity(certificate), key, key_fault, *dates, notes)
     except CertificateUnreadable as error:
         return str(error)
     except (*_NO_CERTIFICATE, ValueError, TypeError) as error:
@@ -149,20 +153,6 @@ def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
     if text.count(_BEGIN) > 1:
         notes.append("TPP-Signature-Certificate: several certificates, the first is used as the TPP's")
     return text[begin + len(_BEGIN) : end], tuple(notes)
-
-
-def _parsed(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:
-    key, key_fault = _signing_key(certificate)
-    certificate.issuer.rfc4514_string()  # parsed lazily; raises here what the check of the keyId would raise later
-    return TppCertificate(
-        certificate,
-        identity(certificate),
-        key,
-        key_fault,
-        certificate.not_valid_before_utc.timestamp(),
-        certificate.not_valid_after_utc.timestamp(),
-        notes,
-    )
 
 
 def _signing_key(certificate: x509.Certificate) -> tuple[rsa.RSAPublicKey | None, str | None]:
@@ -242,14 +232,7 @@ def why_no_certificate(der: bytes) -> str:
     if len(der) > end:
         return f"{counted(len(der) - end, 'byte')} after the certificate (another one?); send only the TPP's"
     for name, load in _LOADERS:
-        if _loads(load, der):
+        with suppress(ValueError, TypeError, exceptions.UnsupportedAlgorithm):
+            load(der)
             return f"it is {name}, not a certificate"
     return "it is not a readable X.509 certificate"
-
-
-def _loads(load: Callable[[bytes], Any], der: bytes) -> bool:
-    try:
-        load(der)
-    except (ValueError, TypeError, exceptions.UnsupportedAlgorithm):
-        return False
-    return True

@@ -24,10 +24,9 @@ from typing import Any, cast
 
 from orjson import Fragment
 
-from emulator.api.header_matrix import SANDBOX
-from emulator.api.headers import Headers, with_one_spelling
+from emulator.api.headers import SANDBOX, Headers, with_one_spelling
 from emulator.api.notification_headers import SENT_URI, subscribe
-from emulator.api.operation import Access, Call, Reply
+from emulator.api.operation import AISP, Access, Call, Reply
 from emulator.api.render import AMOUNTS_ARE_TEXT_FROM, amounts, encode, fixes, with_warnings
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
@@ -38,8 +37,6 @@ from emulator.bank.errors import BankError
 from emulator.bank.ids import prefix
 from emulator.bank.kinds import AGREEMENT, REPEAT
 from emulator.store import Documents
-
-ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone
 
 _OPEN, _PSU, _SESSION = Access.OPEN, Access.PSU, Access.SESSION  # faster than attribute access for each request
 _IDENTIFYING = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
@@ -121,7 +118,7 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     if target is not None:
         members["target"] = target
     if purpose is None:
-        reads_accounts = call.operation.roles == ACCOUNT_INFORMATION and "AISP" in call.tpp.roles
+        reads_accounts = call.operation.roles == AISP and "AISP" in call.tpp.roles
         purpose = "access" if reads_accounts else "user"
     return authorisations.open_sca(call.bank, call.tpp.id, purpose, members)
 

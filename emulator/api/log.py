@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import islice
 from shlex import quote
 from typing import Any, TypeVar
 
@@ -166,15 +166,15 @@ class Exchange:
 
     def masked(self, shown: T) -> T:
         """Texts with all identity numbers masked, including the value of the identity header."""
-        masked: T = _changed(self._mask_header_value(shown), _without_numbers)
+        masked: T = _changed(shown, lambda text: _without_numbers(self._without_identity(text)))
         return masked
 
-    def _mask_header_value(self, shown: Any) -> Any:
-        """`shown` with the value of the identity header masked, which refusals and signing strings may repeat."""
+    def _without_identity(self, text: str) -> str:
+        """`text` with the value of the identity header masked, which refusals and signing strings may repeat."""
         for value in values_of(self.request.headers, IDENTITY_HEADER):
             if len(value) > 5:
-                shown = _changed(shown, partial(_replaced, value, _masked(IDENTITY_HEADER, value)))
-        return shown
+                text = text.replace(value, _masked(IDENTITY_HEADER, value))
+        return text
 
     def detail(self) -> dict[str, Any]:
         """The answer to `GET requests/{id}`: the complete exchange.
@@ -193,9 +193,9 @@ class Exchange:
         if self.signature is not None:
             shown["signature"] = self.signature.diagnosis()
         shown = self.masked(shown)
-        shown["request"]["body"] = self._mask_header_value(_text(self.request.body, self.sizes[0]))
+        shown["request"]["body"] = self._without_identity(_text(self.request.body, self.sizes[0]))
         if self.response is not None:
-            shown_body = self._mask_header_value(_text(self.response.body, self.sizes[1]))
+            shown_body = self._without_identity(_text(self.response.body, self.sizes[1]))
             shown["response"]["body"] = shown_body if self.status < 400 else _without_numbers(shown_body)
         return shown
 
@@ -209,10 +209,6 @@ def _masked(name: str, value: str) -> str:
     if name.lower() != IDENTITY_HEADER:
         return value
     return value[:-5] + "*****" if len(value) > 5 else "*****"
-
-
-def _replaced(old: str, new: str, text: str) -> str:
-    return text.replace(old, new)
 
 
 def _without_numbers(text: str) -> str:
@@ -276,18 +272,15 @@ class RequestLog:
         limit: int = 100,
     ) -> list[Exchange]:
         """Exchanges that fit all filters, newest first."""
-        exchanges: list[Exchange] = []
-        for exchange in self.newest():
-            if len(exchanges) == limit:
-                break
-            if (
-                (operation is None or operation in exchange.operations)
-                and (status is None or exchange.status == status)
-                and (tpp is None or exchange.is_of(tpp))
-                and (payment_id is None or exchange.payment_id == payment_id)
-            ):
-                exchanges.append(exchange)
-        return exchanges
+        fitting = (
+            exchange
+            for exchange in self.newest()
+            if (operation is None or operation in exchange.operations)
+            if (status is None or exchange.status == status)
+            if (tpp is None or exchange.is_of(tpp))
+            if (payment_id is None or exchange.payment_id == payment_id)
+        )
+        return list(islice(fitting, limit))
 
     def get(self, exchange_id: str) -> Exchange | None:
         if not (exchange_id.isascii() and exchange_id.isdigit()) or len(exchange_id) > 18 or not self._ring:

@@ -12,8 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from emulator.api.header_matrix import MATRIX
-from emulator.api.headers import Headers
+from emulator.api.headers import MATRIX, Headers
 from emulator.api.messages import Request
 from emulator.api.query import QueryParameter
 from emulator.bank import products
@@ -31,11 +30,8 @@ Params = Mapping[str, str]
 # The values that a parameter of a path may have, if not any.
 PATH_VALUES = {"payment-service": tuple(sorted(products.SERVICES))}
 
-# These may start the customer's first SCA, so neither PSU-ID nor session need be known yet.
-_BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
-
-# These have no customer, whatever headers a request has.
-_OF_THE_TPP = ("/v1/sandbox/", "/v1/tpps/")
+AISP, PISP = frozenset({"AISP"}), frozenset({"PISP"})  # roles of a TPP
+REDIRECT = frozenset({"tpp-redirect-uri"})  # the header that an operation needs where it opens an SCA
 
 
 class Access(Enum):
@@ -143,7 +139,8 @@ class Operation:
     even under `--profile lenient`; `gives`: the path parameter for the id of the created resource, and the member of
     the answer with that id; `remembers`: a repeat with the same X-Request-ID gets the stored answer (`gates.once`);
     `notifies`: the TPP may request status notifications about this kind of resource, whose id is that member of the
-    path, else of the answer.
+    path, else of the answer; `before_first_sca`: it may start the customer's first SCA, so neither PSU-ID nor session
+    need be known yet; `acts`: its customer acts in a context.
     """
 
     id: str
@@ -154,25 +151,20 @@ class Operation:
     handler: Handler
     column: str | Callable[[Params], str]
     answers: Mapping[int, str | None]
-    roles: frozenset[str] = frozenset({"PISP", "AISP"})
+    roles: frozenset[str] = AISP | PISP
     access: Access = Access.OPEN
     query: tuple[QueryParameter, ...] = ()
     body: str | Callable[[Params], str] | None = None
     needs: frozenset[str] = frozenset()
+    before_first_sca: bool = False
+    acts: bool = True
     remembers: bool = False
     notifies: tuple[Resource, str] | None = None
     gives: tuple[str, str] | None = None
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h
     resource: HolderKind = ACCOUNT  # the kind that `id` in the path refers to: ACCOUNT or CARD
     tag: str = ""
-    manual: str = ""  # the section of the manual about it, if not that of its tag
-    before_first_sca: bool = field(init=False)
-    acts: bool = field(init=False)  # the customer acts in a context; listing its agreements does not require one
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "summary", self.summary.removesuffix("."))  # a title, which other words may follow
-        object.__setattr__(self, "before_first_sca", self.path.startswith(_BEFORE_FIRST_SCA))
-        object.__setattr__(self, "acts", self.access is not Access.SESSION and not self.path.startswith(_OF_THE_TPP))
+    manual: str = ""  # the section of the manual about it
 
 
 def described(handler: Callable[..., Any], *, name: str = "", text: str = "") -> dict[str, Any]:
@@ -214,6 +206,7 @@ def operation(
         shapes = (returns or handler.__annotations__["return"].removeprefix("Reply[").removesuffix("]")).split(" | ")
         answers = dict(zip(statuses or (_USUAL[method],), map(_shape, shapes), strict=True))
         own = described(handler, name=name, text=text)
+        own["summary"] = own["summary"].removesuffix(".")  # a title, which other words may follow
         return Operation(**own, method=method, path=path, answers=answers, **members)
 
     return complete

@@ -40,7 +40,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Protocol
 
 from cryptography.x509 import Certificate
@@ -49,25 +49,26 @@ from emulator import __version__
 from emulator.api import gates, render
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers, malformed, with_one_spelling
+from emulator.api.json_body import read_and_validate
 from emulator.api.log import LARGE_BODY, Exchange, RequestLog
 from emulator.api.messages import Request, Response, values_of
 from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
-from emulator.api.operation import Call, Operation, Reply, Route
+from emulator.api.operation import Call, Reply
+from emulator.api.operations import router
 from emulator.api.outcomes import Outcomes
 from emulator.api.render import VARY, content_language, failed, unacceptable
-from emulator.api.router import MethodRefused, Router, split_target
-from emulator.api.signature import SignaturePolicy, SignatureRefused, VerifiedClients, check
-from emulator.api.validate import read_and_validate
+from emulator.api.router import MethodRefused, split_target
+from emulator.api.signature import SignatureRefused, VerifiedClients, check
 from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank, reports_preparing
 from emulator.bank.clock import real_seconds
 from emulator.bank.customers import consents
-from emulator.bank.errors import BankError, Message, ScaNeeded
+from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.ids import fixed_id, random_uuid
 from emulator.bank.kinds import ACCOUNT, BANK, CARD, CARD_TRANSACTION, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.payment import progression
-from emulator.store import Kind, StoreUnwritable, StoreVoid
+from emulator.store import StoreUnwritable, StoreVoid
 
 logger = logging.getLogger(__name__)
 
@@ -77,19 +78,17 @@ _NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), VARY)
 
 
 class MatchedRules(Protocol):
-    """The scripted rules that match a request."""
+    """The scripted rules that match a request.
+
+    `notes`: why rules that match do not act; `effects`: what they do, by the kind of effect.
+    """
 
     @property
-    def names(self) -> Sequence[str]:
-        """The names of the rules."""
-
+    def names(self) -> Sequence[str]: ...
     @property
-    def notes(self) -> Sequence[str]:
-        """Why rules that match do not act."""
-
+    def notes(self) -> Sequence[str]: ...
     @property
-    def effects(self) -> Mapping[str, object]:
-        """What they do, by the kind of effect."""
+    def effects(self) -> Mapping[str, object]: ...
 
     def before(self, call: Call) -> Reply[Any] | None:
         """Act before the operation; a reply takes the place of its own."""
@@ -99,11 +98,10 @@ class MatchedRules(Protocol):
 
 
 class Rules(Protocol):
-    """The scripted rules of a bank, implemented in `emulator.scenario`."""
+    """The scripted rules of a bank, implemented in `emulator.scenario`; `rules`: all of them."""
 
     @property
-    def rules(self) -> Sequence[object]:
-        """All rules."""
+    def rules(self) -> Sequence[object]: ...
 
     def match(self, call: Call, signed: bool, earlier: Sequence[MatchedRules]) -> MatchedRules | None:
         """The rules that match a request, before (`signed` False) or after the check of its signature.
@@ -141,21 +139,19 @@ class BankService:
         self,
         bank: Bank,
         *,
-        router: Router[Operation, Route],
         rules: Rules,
         trusted_ca: Callable[[], Certificate | None],
         signer: Signer,
         observer: Observer,
-        log: RequestLog | None = None,
-        outcomes: Outcomes | None = None,
+        outcomes: Outcomes,
     ) -> None:
         self.bank = bank
         self._clients = VerifiedClients()
         self.observer = observer
-        self.outcomes = outcomes or Outcomes()
+        self.outcomes = outcomes
         self.rules = rules
-        self.log = log or RequestLog()
-        self.router = router
+        self.log = RequestLog()
+        self.router = router()
         self._trusted_ca = trusted_ca
         self._signer = signer
 
@@ -382,7 +378,7 @@ class BankService:
                 request.headers,
                 request.body,
                 digest_required=call.route.digest,
-                policy=_policy(settings.profile, settings.trust, settings.date_skew),
+                settings=settings,
                 instant=real_seconds(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 present=headers if headers.single else None,
@@ -391,8 +387,7 @@ class BankService:
             )
         except SignatureRefused as refused:
             exchange.signature = refused.with_traceback(None)  # a traceback would keep this request's frames in memory
-            messages = [Message(code, text, path) for code, path, text in refused.messages]
-            raise BankError.several(messages) from None
+            raise BankError.several(refused.messages) from None
         call.tpp = verified.tpp
 
     def _well_formed(self, call: Call) -> None:
@@ -452,19 +447,6 @@ def finish(response: Response, headers: Headers, own_id: Callable[[], str] = ran
     )
 
 
-@lru_cache(maxsize=64)
-def _policy(profile: str, trust: str, date_skew: int) -> SignaturePolicy:
-    return SignaturePolicy(profile, trust, date_skew)
-
-
-COUNTED: Mapping[str, Kind[Any]] = {
-    "customers": CUSTOMER,
-    "accounts": ACCOUNT,
-    "cardAccounts": CARD,
-    "payments": PAYMENT,
-}
-
-
 def health() -> dict[str, Any]:
     """The answer of a running process."""
     return {"status": "UP"}
@@ -472,12 +454,16 @@ def health() -> dict[str, Any]:
 
 def ready(bank: Bank) -> dict[str, Any]:
     """The answer of a ready bank, with version, fixtures and counts of documents."""
-    about = BANK.read(bank.documents)
-    counts = {name: bank.documents.count(kind) for name, kind in COUNTED.items()}
-    counts["transactions"] = bank.documents.count(TRANSACTION) + bank.documents.count(CARD_TRANSACTION)
+    about, count = BANK.read(bank.documents), bank.documents.count
     return {
         "status": "READY",
         "version": __version__,
         "fixtures": None if about is None else about["fixtures"],
-        "counts": counts,
+        "counts": {
+            "customers": count(CUSTOMER),
+            "accounts": count(ACCOUNT),
+            "cardAccounts": count(CARD),
+            "payments": count(PAYMENT),
+            "transactions": count(TRANSACTION) + count(CARD_TRANSACTION),
+        },
     }

@@ -21,9 +21,9 @@ from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
 from emulator.api.router import split_target
 from emulator.api.service import BankService
-from emulator.api.signature import Fault, SignatureRefused, Verified
+from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.customers.access import Caller
-from emulator.bank.errors import BankError
+from emulator.bank.errors import BankError, Message
 from emulator.bank.request import AuthenticatedTpp
 from emulator.scenario.rules import RuleSet
 
@@ -88,7 +88,7 @@ def _plain(exchange: Exchange) -> dict[str, Any]:
     if isinstance(signature, Verified):
         plain["verified"] = list(signature.notes), signature.signing_string
     elif signature is not None:
-        plain["refused"] = list(map(list, signature.messages)), signature.diagnosis()
+        plain["refused"] = [(one.code, one.path, one.text) for one in signature.messages], signature.diagnosis()
     return plain
 
 
@@ -117,7 +117,9 @@ def _exchange(service: BankService, plain: dict[str, Any]) -> Exchange:
         exchange.signature = Verified(exchange.call.tpp, certificate, tuple(notes), signing_string)
     elif "refused" in plain:
         faults, diagnosis = plain["refused"]
-        exchange.signature = SignatureRefused([Fault(*fault) for fault in faults], lambda: diagnosis)
+        exchange.signature = SignatureRefused(
+            [Message(code, text, path) for code, path, text in faults], lambda: diagnosis
+        )
     return exchange
 
 

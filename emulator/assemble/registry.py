@@ -9,9 +9,7 @@ from contextlib import ExitStack
 from time import monotonic
 from urllib.parse import unquote
 
-from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.operations import router
 from emulator.api.outcomes import Outcomes
 from emulator.api.router import split_target
 from emulator.api.service import BankService, Sign, Signer
@@ -29,9 +27,8 @@ from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.conformance.observer import Conformance
 from emulator.control.operation import BankSpec
-from emulator.httpsig.dates import format_date
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.signing import digest_value, signature_header
+from emulator.httpsig.signing import digest_value, format_date, signature_header
 from emulator.metrics.counts import ProcessCounts
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.transport import Transport
@@ -239,12 +236,10 @@ class BankRegistry:
             bank.clock.not_before(documents.log.written + MTIME_GRAIN)
         return BankService(
             bank,
-            router=router(),
             rules=RuleSet(bank),
             trusted_ca=lambda: self.authority.certificate,
             signer=response_signer(self.authority.answer_credentials),
             observer=Conformance(bank),
-            log=RequestLog(),
             outcomes=self.outcomes,
         )
 

@@ -165,14 +165,14 @@ def _logged(request: str, url: str | None) -> dict[str, Any]:
 
 
 def _checked(file: str, body: str | None, profile: str | None) -> dict[str, Any]:
-    from emulator.api.signature import SignaturePolicy
     from emulator.api.signature.explain import explain
     from emulator.bank.clock import real_now
+    from emulator.bank.settings import Settings
 
     captured = _read(file)
     given = None if body is None else _bytes(body)
-    policy = None if profile is None else SignaturePolicy(profile)
-    return explain(captured, now=real_now(), body=given, policy=policy)
+    settings = None if profile is None else Settings(profile)
+    return explain(captured, now=real_now(), body=given, settings=settings)
 
 
 def _bytes(file: str) -> bytes:

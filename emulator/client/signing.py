@@ -20,7 +20,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
-from emulator.httpsig.dates import format_date, parse_date
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.sendable import one_line_each
 from emulator.httpsig.signing import (
@@ -28,7 +27,9 @@ from emulator.httpsig.signing import (
     CANDIDATES,
     REQUEST_TARGET,
     digest_value,
+    format_date,
     header_text,
+    parse_date,
     request_target,
     signature_of,
     signing_string,

@@ -24,7 +24,7 @@ from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
 from emulator.conformance import END_OF_PAGE, PAGES
-from emulator.httpsig.dates import parse_date
+from emulator.httpsig.signing import parse_date
 
 MOST_KNOWN = 50_000  # addresses, and as many ids, that are kept for a TPP
 # Answers are compact (no blanks), and a search for a literal is many times faster than one for optional blanks. The
@@ -189,7 +189,7 @@ def _digest(observed: Observation) -> str | None:
 def _wrong_in(signature: object) -> set[str]:
     """The headers at fault in a signature that was refused."""
     messages = signature.messages if isinstance(signature, SignatureRefused) else ()
-    return {entry.path.lower() for entry in messages}
+    return {(entry.path or "").lower() for entry in messages}
 
 
 def _skew(observed: Observation) -> float | None:

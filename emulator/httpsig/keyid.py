@@ -102,20 +102,16 @@ def _attribute(text: str, oddities: dict[str, None]) -> Attribute:
     if at < 0:
         raise NameUnreadable(f"{text.strip()[:40]!r} has no '=' (a comma or plus inside a value is written \\, or \\+)")
     kind, value = text[:at], text[at + 1 :]
-    oid = _RFC2253.get(kind)
-    if oid is None:
-        oid = _other_type(kind.strip(" "), oddities)
-        if kind != kind.strip(" "):
-            oddities["blanks around , or ="] = None
+    oid = _type(kind.strip(" "), oddities)
     trimmed = _trim(value)
-    if trimmed != value:
+    if kind != kind.strip(" ") or trimmed != value:
         oddities["blanks around , or ="] = None
     if any(_unescaped(trimmed, special) >= 0 for special in ";<>"):
         oddities["; < or > without a backslash"] = None
     return oid, _value(trimmed)
 
 
-def _other_type(kind: str, oddities: dict[str, None]) -> str:
+def _type(kind: str, oddities: dict[str, None]) -> str:
     upper = kind.upper()
     oid = _RFC2253.get(upper)
     if oid is not None:

@@ -1,9 +1,9 @@
-"""Signing strings, digests, signatures and the header Signature (draft-cavage-http-signatures-10; RFC 3230).
+"""Signing strings, dates, digests, signatures and the header Signature (draft-cavage-http-signatures-10; RFC 3230).
 
-The signing string has one line `name: value` for each header that the signature covers. The Digest,
-`SHA-256=<base64>` over the raw bytes, represents the body. The header Signature has parameters `key="value"`, joined
-with commas; one with values beyond ASCII is wrapped as one encoded word of RFC 2047. TPPs sign requests this way, and
-the bank its answers.
+The signing string has one line `name: value` for each header that the signature covers. Date has the form of RFC 7231.
+The Digest, `SHA-256=<base64>` over the raw bytes, represents the body. The header Signature has parameters
+`key="value"`, joined with commas; one with values beyond ASCII is wrapped as one encoded word of RFC 2047. TPPs sign
+requests this way, and the bank its answers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime
+from functools import lru_cache
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -25,16 +28,8 @@ REQUEST_TARGET = "(request-target)"
 CANDIDATES = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
 
 # How the header matrix spells them, for messages to people.
-SPELLING = {
-    "date": "Date",
-    "digest": "Digest",
-    "x-request-id": "X-Request-ID",
-    "psu-id": "PSU-ID",
-    "psu-corporate-id": "PSU-Corporate-ID",
-    "tpp-redirect-uri": "TPP-Redirect-URI",
-    "signature": "Signature",
-    "tpp-signature-certificate": "TPP-Signature-Certificate",
-}
+_SPELT = "Date Digest X-Request-ID PSU-ID PSU-Corporate-ID TPP-Redirect-URI Signature TPP-Signature-Certificate"
+SPELLING = {name.lower(): name for name in _SPELT.split()}
 
 
 def request_target(method: str, target: str) -> str:
@@ -65,6 +60,77 @@ def parse_digest(text: str) -> list[tuple[str, str]]:
         elif name:
             pairs.append(("", name))
     return pairs
+
+
+# Dates
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LONG_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_DAYS = tuple(day[:3] for day in _LONG_DAYS)
+
+_NAME, _MONTH = "(?P<name>[A-Z][a-z]{2})", "(?P<month>[A-Z][a-z]{2})"
+_LONG_NAME = "(?P<name>[A-Z][a-z]{5,8})"
+_TIME = "(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_YEAR, _ZONE = "(?P<year>[0-9]{4})", "(?P<zone>GMT|[+-][0-9]{4})"
+# The forms of a date, each with the note for a request that has it.
+_FORMS = (
+    (re.compile(f"{_NAME}, (?P<day>[0-9]{{1,2}}) {_MONTH} {_YEAR} {_TIME} {_ZONE}"), None),
+    (
+        re.compile(f"{_LONG_NAME}, (?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT"),
+        "Date: the obsolete RFC 850 form",
+    ),
+    (re.compile(f"{_NAME} {_MONTH} (?P<day>[0-9 ][0-9]) {_TIME} {_YEAR}"), "Date: the obsolete asctime form"),
+)
+
+
+class DateUnreadable(ValueError):
+    """The text is not an RFC 7231 date; the argument says why."""
+
+
+def format_date(moment: datetime) -> str:
+    """`moment` (aware) as RFC 7231 IMF-fixdate, e.g. `Mon, 02 Mar 2026 08:00:00 GMT`."""
+    return format_datetime(moment.astimezone(UTC), usegmt=True)
+
+
+@lru_cache(maxsize=256)
+def parse_date(text: str) -> tuple[float, str | None]:
+    """Seconds since 1970 and a note when the form is readable but not IMF-fixdate; raise DateUnreadable.
+
+    Cached, since requests of one second share a date.
+    """
+    if len(text) > 64:
+        raise DateUnreadable("it is too long for a date")
+    readable = next(((match, note) for form, note in _FORMS if (match := form.fullmatch(text))), None)
+    if readable is None:
+        raise DateUnreadable("it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`")
+    match, note = readable
+    parts = match.groupdict()
+    zone, offset = parts.get("zone", "GMT"), timedelta(0)
+    if zone != "GMT":
+        note = "Date: a numeric zone in place of GMT"
+        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5])) * (-1 if zone[0] == "-" else 1)
+    elif len(parts["day"]) == 1:
+        note = "Date: the day has one digit, RFC 7231 requires two"
+    if parts["month"] not in _MONTHS or parts["name"] not in (*_DAYS, *_LONG_DAYS):
+        raise DateUnreadable("its day or month name is not one of RFC 7231")
+    year, day, hour, minute, second = (int(parts[name]) for name in ("year", "day", "hour", "minute", "second"))
+    try:
+        local = datetime(
+            year if len(parts["year"]) == 4 else 2000 + year,  # no request to this bank comes from another century
+            _MONTHS.index(parts["month"]) + 1,
+            day,
+            hour,
+            minute,
+            59 if second == 60 else second,  # RFC 7231 allows second 60 for a leap second, datetime does not
+            tzinfo=timezone(offset),
+        )
+        seconds = local.timestamp()
+    except (ValueError, OverflowError):
+        raise DateUnreadable("there is no such day or time") from None
+    stated = _DAYS.index(parts["name"][:3])
+    if local.weekday() != stated:
+        raise DateUnreadable(f"that day is a {_LONG_DAYS[local.weekday()]}, not a {_LONG_DAYS[stated]}")
+    return seconds, note
 
 
 # The header Signature

@@ -9,8 +9,8 @@ from typing import Any
 from openapi_spec_validator.schemas import openapi_v31_schema_validator
 from pydantic import ValidationError
 
+from emulator.api.json_body import shape
 from emulator.api.operation import Operation
-from emulator.api.validate import shape
 
 
 def fault(row: Operation, status: int, body: Any) -> str | None:

@@ -13,7 +13,7 @@ import pytest
 
 from emulator import manual
 from emulator.api.description.openapi import published
-from emulator.api.header_matrix import MATRIX
+from emulator.api.headers import MATRIX
 from emulator.api.notification_headers import FORMATS as NOTIFICATION_HEADERS
 from tests.api.berlin_group import HEADERS, OBJECTS, VERSIONS, Version, schemas
 from tests.api.desk import DeskClient, approve, ok

@@ -14,7 +14,7 @@ from emulator.api.log import LARGE_BODY
 from emulator.api.service import BankService
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Prepared
-from emulator.httpsig.dates import format_date
+from emulator.httpsig.signing import format_date
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient
 from tests.known_state import KARI, SEPA

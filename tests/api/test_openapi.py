@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from emulator.api import shapes
 from emulator.api.description import examples
 from emulator.api.description.openapi import REFUSALS, document, published, respond
-from emulator.api.header_matrix import FORMATS, MATRIX
+from emulator.api.headers import FORMATS, MATRIX
 from emulator.api.messages import Request
 from emulator.api.operations import table
 from emulator.api.service import BankService

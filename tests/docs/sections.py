@@ -66,7 +66,7 @@ def operations() -> str:
 
 
 def headers() -> str:
-    from emulator.api.header_matrix import COLUMNS, MATRIX
+    from emulator.api.headers import COLUMNS, MATRIX
 
     shown = ("Basket POST", "Basket GET", "Straks POST", "Payment POST", "Accounts", "Sandbox")
     rows = ((f"`{name}`", *(marks[column] for column in COLUMNS)) for name, marks in MATRIX.items())

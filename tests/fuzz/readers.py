@@ -17,7 +17,7 @@ from emulator.api.signature.explain import CaptureUnreadable, as_text, explain
 from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
 from emulator.ca.qcstatements import StatementsUnreadable, psd2_roles
-from emulator.httpsig import dates, keyid, signing
+from emulator.httpsig import keyid, signing
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.scenario import loader
 from emulator.scenario.loader import ScenarioRefused
@@ -37,7 +37,7 @@ def signature(data: bytes) -> None:
         (signing.parse, signing.HeaderUnreadable),
         (signing.unwrap, signing.HeaderUnreadable),
         (keyid.read_name, keyid.NameUnreadable),
-        (dates.parse_date, dates.DateUnreadable),
+        (signing.parse_date, signing.DateUnreadable),
     ):
         with suppress(refusal):
             read(text)

@@ -24,7 +24,7 @@ for command in ("clock", "conformance", "requests", "scenario", "serve", "tpp"):
         run([command, "--help"])
     without(command, "cryptography", "aiohttp", "emulator.assemble")
 
-for name in ("api.validate", "api.headers", "api.json_body", "api.query", "bank.reference", "bank.scheme.execution"):
+for name in ("api.headers", "api.json_body", "api.query", "bank.reference", "bank.scheme.execution"):
     import_module(f"emulator.{name}")
 without("what reads the first request", "pydantic", "faker", "stdnum")
 

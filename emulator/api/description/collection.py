@@ -11,11 +11,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from emulator.api.description import examples
-from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.bank import products
 from emulator.bank.clock import oslo_date, real_now
@@ -35,29 +35,12 @@ _ABOUT = (
 
 
 @dataclass(frozen=True, slots=True)
-class RunStep:
-    """One step of the run: an operation, and what differs from the usual.
+class CollectionRequest:
+    """One request of a collection; `path` contains variables such as `{{paymentId}}`, `query` optional parameters.
 
-    `status`: if it is not the operation's first; `other`: a second one that is accepted. `saves`: variables by name,
-    each with a JavaScript path into the answer's body, beside the id of a created resource; `values`: values of path
-    parameters (default: the variable with the parameter's name); `body`: replaces the operation's last example;
-    `note`: distinguishes steps with the same operation.
+    `saves`: variables by name, each with a JavaScript path into the answer's body.
     """
 
-    operation: str
-    status: int | None = None
-    saves: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
-    note: str = ""
-    other: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionRequest:
-    """One request of a collection; `path` contains variables such as `{{paymentId}}`, `query` optional parameters."""
-
-    folder: str
     name: str
     about: str
     method: str
@@ -67,6 +50,7 @@ class CollectionRequest:
     query: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None
     saves: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
 
     @property
     def dated(self) -> bool:
@@ -76,16 +60,13 @@ class CollectionRequest:
 
 def requests() -> list[CollectionRequest]:
     """All requests of the run, in order."""
-    rows = {row.id: row for row in table()}
-    shown = examples.bodies(oslo_date(real_now()))
     return [
-        _request(f"{number:02} {folder}", step, rows.get(step.operation), shown)
-        for number, (folder, steps) in enumerate(_folders(shown).items(), 1)
-        for step in steps
+        replace(request, folder=f"{number:02} {folder}")
+        for number, (folder, requests) in enumerate(_folders().items(), 1)
+        for request in requests
     ]
 
 
-APPROVE, RETURN = "approve", "return"  # steps of the customer, which are not operations of the table
 _SAVED = {  # variables that come from a list
     "getAccounts": {"accountId": "accounts[0].resourceId"},
     "getTransactions": {"transactionId": "transactions.booked[0].transactionId"},
@@ -93,40 +74,51 @@ _SAVED = {  # variables that come from a list
     "listSandboxAccountTransactions": {"transactionId": "[0].id"},
     "listSandboxCardAccountTransactions": {"transactionId": "[0].cardTransactionId"},
 }
+_RETURN = CollectionRequest(
+    name="The customer's browser returns",
+    about="The redirect after the SCA: the proxy stores the PSU-ID and the session id from it.",
+    method="GET",
+    path="{{redirect}}",
+    statuses=(200,),
+)
 
 
-def _folders(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, list[RunStep]]:
-    link = '_links.scaRedirect.href.split("/").pop()'
-    payments = [_payment(title, body) for title, body in shown["createPayment"].items()]
-    first = replace(payments[0][0], body=next(iter(shown["createPayment"].values())), note="for the basket")
-    [customer] = shown["createSandboxCustomer"].values()
+def _examples(operation: str) -> Mapping[str, Any]:
+    return examples.bodies(oslo_date(real_now()))[operation]
+
+
+def _folders() -> dict[str, list[CollectionRequest]]:
+    sca_id = '_links.scaRedirect.href.split("/").pop()'
+    payments = _examples("createPayment")
+    title, first = next(iter(payments.items()))
+    [customer] = _examples("createSandboxCustomer").values()
     renamed = {**customer, "name": f"{customer['name']} Ny"}
     return {
         "Log in": [
             # 401 if the proxy still sends a PSU-ID from before the last initialize; its scaRedirect works as well.
-            RunStep("createConsent", saves={"scaId": link}, other=401),
-            RunStep(APPROVE, saves={"redirect": "redirect"}, values={"id": "{{scaId}}"}, body={"nationalId": CUSTOMER}),
-            *_steps(RETURN, "createBankOfferedConsent", "getConsent", "getConsentStatus"),
+            replace(_call("createConsent"), statuses=(201, 401), saves={"scaId": sca_id}),
+            _approval("scaId", {"nationalId": CUSTOMER}, saves={"redirect": "redirect"}),
+            _RETURN,
+            *map(_call, ("createBankOfferedConsent", "getConsent", "getConsentStatus")),
         ],
         "Customer": _under("/v1/user", "/v1/agreements"),
         "Accounts": _under("/v1/accounts"),
         "Cards": _under("/v1/card-accounts"),
-        "Payments": [step for steps in payments for step in steps],
-        "Signing baskets": [first, *_under("/v1/signing-baskets", bodies={"POST": {"paymentIds": ["{{paymentId}}"]}})],
+        "Payments": [request for title, body in payments.items() for request in _payment(title, body)],
+        "Signing baskets": [
+            _call("createPayment", "for the basket", values=_product(title), body=first),
+            *_under("/v1/signing-baskets", bodies={"POST": {"paymentIds": ["{{paymentId}}"]}}),
+        ],
         "Sandbox customers": _under("/v1/sandbox/customers", bodies={"PUT": renamed})[:-1],  # deleted in the end
         "Sandbox accounts": _under("/v1/sandbox/accounts"),
         "Sandbox cards": _under("/v1/sandbox/card-accounts"),
         "Sandbox agreements": _under("/v1/sandbox/agreements"),
-        "Contact information": _steps("putContactInformation", "getContactInformation"),
-        "Clean up": _steps("deleteSandboxCustomer", "deleteConsent", "initializeSandbox"),
+        "Contact information": [_call("putContactInformation"), _call("getContactInformation")],
+        "Clean up": [*map(_call, ("deleteSandboxCustomer", "deleteConsent", "initializeSandbox"))],
     }
 
 
-def _steps(*operations: str) -> list[RunStep]:
-    return [RunStep(operation) for operation in operations]
-
-
-def _under(*paths: str, bodies: Mapping[str, Any] = MappingProxyType({})) -> list[RunStep]:
+def _under(*paths: str, bodies: Mapping[str, Any] = MappingProxyType({})) -> list[CollectionRequest]:
     """All operations under these paths, in the order of the table; those that delete come last, the inner ones first.
 
     `bodies`: other ones than the example, by method.
@@ -134,83 +126,77 @@ def _under(*paths: str, bodies: Mapping[str, Any] = MappingProxyType({})) -> lis
     rows = [row for row in table() if row.path.startswith(paths)]
     deleting = sorted((row for row in rows if row.method == "DELETE"), key=lambda row: -len(row.path))
     return [
-        RunStep(row.id, saves=_SAVED.get(row.id, {}), body=None if row.body is None else bodies.get(row.method))
+        _call(row.id, body=None if row.body is None else bodies.get(row.method))
         for row in (*(row for row in rows if row.method != "DELETE"), *deleting)
     ]
 
 
-def _payment(title: str, body: Mapping[str, Any]) -> list[RunStep]:
-    """The steps of a payment that is approved and then cancelled, which some flows refuse."""
-    service, product = examples.product_of(title)
-    values = {"payment-service": service, "payment-product": product}
-    flow = flows.of_product(products.find(service, product))
+def _product(title: str) -> dict[str, str]:
+    """The path parameters of the payment product that the title of an example names."""
+    return dict(zip(("payment-service", "payment-product"), examples.product_of(title), strict=True))
+
+
+def _payment(title: str, body: Mapping[str, Any]) -> list[CollectionRequest]:
+    """The requests of a payment that is approved and then cancelled, which some flows refuse."""
+    call = partial(_call, note=title, values=_product(title))
+    flow = flows.of_product(products.find(*examples.product_of(title)))
     cancellable = flow.allowed("ACTC", "CANC")
     date = "startDate" if "startDate" in body else "requestedExecutionDate" if flow.allowed("ACTC", "PDNG") else None
     dated = {} if date is None else {date: EXECUTION_DATE}
-    reads = ["getPayment", "getPaymentStatus", "startAuthorisation", "getAuthorisations", "getAuthorisation"]
-    cancels = ["startCancellationAuthorisation", "getCancellationAuthorisations", "getCancellationAuthorisation"]
+    reads = ("getPayment", "getPaymentStatus", "startAuthorisation", "getAuthorisations", "getAuthorisation")
+    cancels = ("startCancellationAuthorisation", "getCancellationAuthorisations", "getCancellationAuthorisation")
+    deletion = call("deletePayment")
     return [
-        RunStep("createPayment", values=values, body={**body, **dated}, note=title),
-        *(RunStep(operation, values=values, note=title) for operation in reads),
-        RunStep(APPROVE, values={"id": "{{paymentId}}"}, body={}, note=title),
-        RunStep("deletePayment", status=None if cancellable else 409, values=values, note=title),
-        *(RunStep(operation, values=values, note=title) for operation in (cancels if cancellable else ())),
+        call("createPayment", body={**body, **dated}),
+        *map(call, reads),
+        _approval("paymentId", {}, note=title),
+        *([deletion, *map(call, cancels)] if cancellable else [replace(deletion, statuses=(409,))]),
     ]
 
 
-def _request(
-    folder: str, step: RunStep, row: Operation | None, shown: Mapping[str, Mapping[str, Any]]
+def _call(
+    operation: str, note: str = "", *, values: Mapping[str, str] = MappingProxyType({}), body: Any = None
 ) -> CollectionRequest:
-    after = f" ({step.note})" if step.note else ""
-    if row is None:
-        return _customer(folder, step, after)
-    body = step.body
+    """The request of an operation.
+
+    `note` distinguishes requests with the same operation; `values` of path parameters, which are else variables;
+    `body`: in place of the operation's last example.
+    """
+    row = next(row for row in table() if row.id == operation)
     if body is None and row.body is not None:
-        body = list(shown[row.id].values())[-1]
-    status = step.status or next(iter(row.answers))
+        body = list(_examples(row.id).values())[-1]
     return CollectionRequest(
-        folder=folder,
-        name=row.summary + after,
+        name=f"{row.summary} ({note})" if note else row.summary,
         about=f"{row.id}. {row.description}",
         method=row.method,
-        path=re.sub(r"{([^}]+)}", lambda match: _value(row.path, match[1], step), row.path),
-        statuses=(status,) if step.other is None else (status, step.other),
+        path=re.sub(r"{([^}]+)}", lambda match: values.get(match[1]) or _variable(row.path, match[1]), row.path),
+        statuses=(next(iter(row.answers)),),
         headers=() if body is None else (_JSON,),
         query={parameter.name: parameter.text for parameter in row.query},
         body=None if body is None else json.dumps(body, indent=2, ensure_ascii=False),
-        saves=step.saves or ({} if row.gives is None else {row.gives[0]: row.gives[1]}),
+        saves=_SAVED.get(row.id) or ({} if row.gives is None else {row.gives[0]: row.gives[1]}),
     )
 
 
-def _value(path: str, parameter: str, step: RunStep) -> str:
-    """The value of a path parameter: a variable; `{id}` has a variable of its own for each kind of resource."""
-    if parameter in step.values:
-        return step.values[parameter]
+def _variable(path: str, parameter: str) -> str:
+    """The variable of a path parameter; `{id}` has one of its own for each kind of resource."""
     if parameter == "id":
         parameter = "cardAccountId" if path.startswith("/v1/card-accounts") else "accountId"
     return f"{{{{{parameter}}}}}"
 
 
-def _customer(folder: str, step: RunStep, after: str) -> CollectionRequest:
-    if step.operation == RETURN:
-        return CollectionRequest(
-            folder=folder,
-            name="The customer's browser returns",
-            about="The redirect after the SCA: the proxy stores the PSU-ID and the session id from it.",
-            method="GET",
-            path="{{redirect}}",
-            statuses=(200,),
-        )
+def _approval(
+    variable: str, body: Mapping[str, str], *, note: str = "", saves: Mapping[str, str] = MappingProxyType({})
+) -> CollectionRequest:
     return CollectionRequest(
-        folder=folder,
-        name=f"The customer approves{after}",
+        name=f"The customer approves ({note})" if note else "The customer approves",
         about="approveSca of the control interface, instead of the pages that a customer would open.",
         method="POST",
-        path=f"/_emulator/sca/{step.values['id']}/approve",
+        path=f"/_emulator/sca/{{{{{variable}}}}}/approve",
         statuses=(200,),
         headers=(_JSON, ("Authorization", "Bearer {{controlToken}}")),
-        body=json.dumps(step.body),
-        saves=step.saves,
+        body=json.dumps(body),
+        saves=saves,
     )
 
 

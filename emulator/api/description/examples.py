@@ -108,17 +108,13 @@ def _answers() -> dict[str, Any]:
 
 def _payments(today: date) -> dict[str, Any]:
     return {
-        _title(product): {
+        # the inverse of `product_of`
+        f"{product.service.removesuffix('payments').replace('-', ' ')}{product.name}": {
             name: (today + value).isoformat() if isinstance(value, timedelta) else value
             for name, value in product.example.items()
         }
         for product in sorted(products.table().values(), key=lambda one: products.SERVICES.index(one.service))
     }
-
-
-def _title(product: products.Product) -> str:
-    """The title of a product's example; the inverse of `product_of`."""
-    return f"{product.service.removesuffix('payments').replace('-', ' ')}{product.name}"
 
 
 def _transactions(today: date) -> dict[str, Any]:

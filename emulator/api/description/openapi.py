@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from emulator.api import header_matrix, headers, render
+from emulator.api import headers, render
 from emulator.api.description import JsonObject, Writer, content, examples, path_parameter, query_parameter
 from emulator.api.messages import Request, Response
 from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
@@ -63,16 +63,6 @@ _ANSWERED: dict[str, JsonObject] = {
     "Location": {"type": "string", "format": "uri-reference"},
     SCA_APPROACH[0]: {"type": "string", "enum": [SCA_APPROACH[1]]},
     **{name: dict(schema) for name, schema in NOTIFICATION_ANSWERS.items()},
-}
-_MANUAL = {  # its sections about operations, by their tag
-    "Signing baskets": "baskets",
-    "Payments": "payments#reading-a-payment",
-    "Accounts": "accounts",
-    "Card accounts": "accounts",
-    "Consents": "consents",
-    "PSU": "sca#knowing-the-customer-without-accounts",
-    "Sandbox": "sandbox-data",
-    "Contact information": "sandbox-data#contact-information",
 }
 _PARAMETER = re.compile(r"{([^}]+)}")
 
@@ -161,7 +151,7 @@ def _operation(
         "x-operation": row.id if form.id != row.id else None,
         "summary": f"{row.summary} ({product.service}/{product.name})" if product else row.summary,
         "description": row.description,
-        "externalDocs": {"url": f"/docs/reference/{row.manual or _MANUAL[row.tag]}"},
+        "externalDocs": {"url": f"/docs/reference/{row.manual}"},
         "tags": [row.tag] if row.tag else [],
         "parameters": [*_path(form), *map(query_parameter, row.query)],
         "requestBody": _body(form, writer, bodies.get(row.id, {})) if row.body is not None else None,
@@ -180,7 +170,7 @@ def _path(form: OperationVariant) -> list[JsonObject]:
 
 
 # Without those that OpenAPI describes by other means, or that belong to HTTP itself.
-_LISTED = [name for name in (*header_matrix.MATRIX, "Date") if not re.match(r"Host$|Accept(-|$)", name)]
+_LISTED = [name for name in (*headers.MATRIX, "Date") if not re.match(r"Host$|Accept(-|$)", name)]
 
 
 def _component(name: str) -> str:
@@ -191,22 +181,21 @@ def _headers(form: OperationVariant, apart: frozenset[str], *, demand: bool) -> 
     """The headers that every product requires, including Date, and the others of the operation's columns."""
     operation = form.row
     routes = [Route.of(operation, params) for params in _path_parameters(form)]
-    demanded = frozenset[str].intersection(*map(_demanded, routes)) if demand else frozenset[str]()
-    required = [name for name in _LISTED if name.lower() in demanded and name not in apart]
+    demanded = [
+        {*headers.demanded(route.column, operation.needs, operation.before_first_sca), *SIGNATURE_DEMANDS}
+        | ({"digest"} if route.digest else set())
+        for route in routes
+    ]
+    required = [
+        name for name in _LISTED if demand and name not in apart and all(name.lower() in names for names in demanded)
+    ]
     optional = [
         name
         for name in _LISTED
         if name not in apart and name not in required
-        if any(header_matrix.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
+        if any(headers.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
     ]
     return required, [*optional, *(NOTIFICATION_HEADERS if operation.notifies else ())]
-
-
-def _demanded(route: Route) -> frozenset[str]:
-    """The headers that the gates require, by lower-case name."""
-    operation = route.operation
-    named = headers.demanded(route.column, operation.needs, operation.before_first_sca)
-    return named.union(SIGNATURE_DEMANDS, ["digest"] if route.digest else [])
 
 
 def _header(name: str) -> JsonObject:
@@ -217,7 +206,7 @@ def _header(name: str) -> JsonObject:
         "in": "header",
         "required": False,
         "description": description,
-        "schema": dict(of_notifications.schema if of_notifications else header_matrix.schema_of(name)),
+        "schema": dict(of_notifications.schema if of_notifications else headers.schema_of(name)),
         "example": example,
     }
 

@@ -48,10 +48,6 @@ class OperationVariant:
         one = self.product
         return self.row.path if one is None else self.row.path.replace(PRODUCT, f"{one.service}/{one.name}")
 
-    def is_of(self, service: str | None, product: str | None) -> bool:
-        """Whether it is for this payment product."""
-        return self.product is not None and (self.product.service, self.product.name) == (service, product)
-
 
 @cache
 def variants() -> Mapping[str, OperationVariant]:
@@ -74,7 +70,8 @@ def operation_names(row_id: str, params: Mapping[str, str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _names(row_id: str, service: str | None, product: str | None) -> tuple[str, ...]:
-    named = (one.id for one in variants().values() if one.row.id == row_id and one.is_of(service, product))
+    own = products.table().get((service or "", product or ""))
+    named = (one.id for one in variants().values() if one.row.id == row_id and one.product is own)
     return tuple(dict.fromkeys((row_id, *named)))
 
 

@@ -9,12 +9,14 @@ balances (`balances_shown`). A member that is stored is also in `bank/documents.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from emulator.api.operation import Access, Call, Reply, link, operation
-from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
+from emulator.api.headers import DETAILS
+from emulator.api.operation import AISP, Access, Call, Reply, link, operation
+from emulator.api.query import QueryParameter
 from emulator.api.render import (
     GROUPED_BATCHES,
     ISO_ACCOUNT_TYPE,
@@ -27,6 +29,7 @@ from emulator.api.render import (
     list_renderer,
 )
 from emulator.bank.accounts import accounts, transactions
+from emulator.bank.accounts.transactions import SHELVES, Window
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers import people
@@ -40,11 +43,32 @@ if TYPE_CHECKING:
     from emulator.api.shapes import answers
     from emulator.api.shapes.parts import Link, Links
 
-AISP = frozenset({"AISP"})
-
-_operation = partial(operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
+_operation = partial(
+    operation,
+    column=DETAILS,
+    roles=AISP,
+    access=Access.ACCOUNT,
+    before_first_sca=True,
+    tag="Accounts",
+    manual="accounts",
+)
 _card_operation = partial(_operation, resource=CARD, tag="Card accounts")
 _OLD_NAME_LENGTH = 35  # of a card account, before the fix longer-names
+
+EARLIEST = timedelta(days=90)  # the default period of the list, and the longest one without the PSU
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 500
+WITH_BALANCE = (QueryParameter("withBalance", "boolean", "Whether the balances come with the account", default=False),)
+OFFSET = QueryParameter("offset", "int", "The number of transactions to skip", default=0)
+TRANSACTION_LIST = (
+    QueryParameter("bookingStatus", "enum", "Which transactions are listed", values=tuple(SHELVES), default="both"),
+    QueryParameter("dateFrom", "date", "The earliest date; left out: 90 days back"),
+    QueryParameter("dateTo", "date", "The latest date", not_before="dateFrom"),
+    OFFSET,
+    QueryParameter(
+        "limit", "int", "How many transactions are returned", minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT
+    ),
+)
 
 
 def caller_of(call: Call) -> Caller:
@@ -131,19 +155,11 @@ def get_transactions(call: Call) -> Reply[answers.Transactions]:
     """
     fix = fixes(call)
     account = accounts.find(call.bank, caller_of(call).resource)
-    requested = window(call, grouped=GROUPED_BATCHES in fix, all_pending=call.bank.settings.pending == "unfiltered")
-    page = transactions.page(call.bank, account["id"], requested)
+    asked = _window(call, grouped=GROUPED_BATCHES in fix, all_pending=call.bank.settings.pending == "unfiltered")
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
-    links = page_links(call, requested, f"/v1/accounts/{call.params['id']}", more=page.more)
-    shelves = _shelves(page, rendered, links)
-    return Reply(200, {"account": accounts.reference(account), "transactions": shelves})
-
-
-def _shelves(page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any], links: Links) -> Any:
-    """The entries of a page, and its links."""
-    shelves = (transactions.BOOKED, transactions.PENDING)
-    return {**{shelf: rendered(page.texts[shelf]) for shelf in shelves if shelf in page.texts}, "_links": links}
+    page = _page(call, asked, transactions.page(call.bank, account["id"], asked), rendered)
+    return Reply(200, {"account": accounts.reference(account), "transactions": page})
 
 
 @lru_cache(maxsize=RENDERERS)
@@ -184,7 +200,7 @@ def get_transaction_details(call: Call) -> Reply[answers.TransactionDetails]:
     account = accounts.find(call.bank, caller_of(call).resource)
     entry = transactions.find(call.bank, account["id"], call.params["transactionId"])
     booked_or_valued = entry.get("bookingDate") or entry["valueDate"]
-    if unattended(call) and booked_or_valued < (call.bank.clock.today() - EARLIEST).isoformat():
+    if _unattended(call) and booked_or_valued < (call.bank.clock.today() - EARLIEST).isoformat():
         text = "Without the PSU present, transactions of the last 90 days may be read; this one is older."
         raise BankError("RESOURCE_UNKNOWN", text, "transactionId")
     corporate = caller_of(call).context == people.CORPORATE
@@ -197,6 +213,64 @@ def get_transaction_details(call: Call) -> Reply[answers.TransactionDetails]:
             }
         shown = {**shown, "entryDetails": details}
     return Reply(200, {"transactionsDetails": shown})
+
+
+# Pages of transactions
+
+
+def _unattended(call: Call) -> bool:
+    """Whether the PSU is not present at the TPP: no PSU-IP-Address."""
+    return call.headers.get("psu-ip-address") is None
+
+
+def _window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Window:
+    """The window that the query selects; without the PSU nothing older than 90 days.
+
+    assumed: an earlier dateFrom then counts as 90 days ago; the links contain that date, or omit it if it is after
+    dateTo.
+    """
+    query = call.query
+    earliest = (call.bank.clock.today() - EARLIEST).isoformat()
+    first, last = query.get("dateFrom") or earliest, query.get("dateTo")
+    if _unattended(call):
+        first = max(first, earliest)
+    return Window(
+        status=query["bookingStatus"],
+        first=first,
+        last=last,
+        offset=query["offset"],
+        limit=query["limit"],
+        grouped=grouped,
+        all_pending=all_pending,
+    )
+
+
+def _page(
+    call: Call, asked: Window, page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any]
+) -> Any:
+    """The entries of a page, and its links: to the account, and to the neighbouring pages with the same dates."""
+    # Statuses and dates need no escapes in a query.
+    address = f"{call.path}?bookingStatus={asked.status}"
+    # A dateFrom after dateTo would be refused; omitted, it has the same effect.
+    if asked.first is not None and (asked.last is None or asked.first <= asked.last):
+        address += f"&dateFrom={asked.first}"
+    if asked.last is not None:
+        address += f"&dateTo={asked.last}"
+
+    def link(offset: int) -> Link:
+        return call.link(f"{address}&offset={offset}&limit={asked.limit}")
+
+    links = {"self": link(asked.offset), "account": call.link(call.path.removesuffix("/transactions"))}
+    if page.more:
+        links["next"] = link(asked.offset + asked.limit)
+    if asked.offset:
+        links["previous"] = link(max(0, asked.offset - asked.limit))
+    shelves = {
+        shelf: rendered(page.texts[shelf])
+        for shelf in (transactions.BOOKED, transactions.PENDING)
+        if shelf in page.texts
+    }
+    return {**shelves, "_links": links}
 
 
 # Card accounts
@@ -266,11 +340,10 @@ def get_card_transactions(call: Call) -> Reply[answers.CardTransactions]:
     Newest first; dates and limit apply to pending ones too.
     """
     card = accounts.find_card(call.bank, caller_of(call).resource)
-    requested = window(call)
-    page = transactions.page(call.bank, card["id"], requested, kind=CARD_TRANSACTION)
-    links = page_links(call, requested, f"/v1/card-accounts/{call.params['id']}", more=page.more)
-    shelves = _shelves(page, _card_renderer(fixes(call)), links)
-    return Reply(200, {"cardAccount": _card_reference(card), "cardTransactions": shelves})
+    asked = _window(call)
+    entries = transactions.page(call.bank, card["id"], asked, kind=CARD_TRANSACTION)
+    page = _page(call, asked, entries, _card_renderer(fixes(call)))
+    return Reply(200, {"cardAccount": _card_reference(card), "cardTransactions": page})
 
 
 @lru_cache(maxsize=RENDERERS)

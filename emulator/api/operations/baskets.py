@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from emulator.api.gates import approach_of
-from emulator.api.header_matrix import BASKET_GET, BASKET_POST
-from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
-from emulator.api.operations.payments import PISP, REDIRECT, of_authorisations, payer_of
+from emulator.api.headers import BASKET_GET, BASKET_POST
+from emulator.api.operation import PISP, REDIRECT, SCA_APPROACH, Access, Call, Reply, operation
+from emulator.api.operations.payments import of_authorisations, payer_of
 from emulator.bank.documents import Basket
 from emulator.bank.payment import baskets, lifecycle
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _BASKETS = "/v1/signing-baskets"
 _BASKET = f"{_BASKETS}/{{basketId}}"
 
-_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Signing baskets")
+_operation = partial(
+    operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Signing baskets", manual="baskets"
+)
 
 
 def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> Links:

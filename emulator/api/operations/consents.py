@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from emulator.api.gates import claim, open_access
-from emulator.api.header_matrix import DETAILS
-from emulator.api.operation import SCA_APPROACH, Access, Call, Reply, operation
-from emulator.api.operations.accounts import AISP, caller_of
+from emulator.api.headers import DETAILS
+from emulator.api.operation import AISP, REDIRECT, SCA_APPROACH, Access, Call, Reply, operation
+from emulator.api.operations.accounts import caller_of
 from emulator.bank.authentication import sca
 from emulator.bank.clock import moment, oslo_date, oslo_day
 from emulator.bank.customers import access, consents, people
@@ -20,10 +20,9 @@ from emulator.bank.kinds import CONSENT, SCA
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
 
-REDIRECT = frozenset({"tpp-redirect-uri"})
-_consent = partial(operation, column=DETAILS, roles=AISP, tag="Consents")
+_consent = partial(operation, column=DETAILS, roles=AISP, before_first_sca=True, tag="Consents", manual="consents")
 _created = partial(_consent, gives=("consentId", "consentId"), needs=REDIRECT, remembers=True)
-_psu = partial(operation, column=DETAILS, tag="PSU")
+_psu = partial(operation, column=DETAILS, tag="PSU", manual="sca#knowing-the-customer-without-accounts")
 _STATES: Mapping[consents.ConsentStatus, answers.ConsentStatus] = {
     "valid": "valid",
     "revoked": "revokedByPsu",
@@ -40,21 +39,17 @@ def create_consent(call: Call) -> Reply[answers.Consent]:
     is optional. A PSU-ID of another TPP, or one without the agreement that its context needs, is refused as in other
     operations; PSU-Corporate-ID may name one of the customer's agreements.
     """
-    return _requested(call)
-
-
-@_created("POST", "/v1/bank-offered-consents", notifies=("consent", "consentId"))
-def create_bank_offered_consent(call: Call) -> Reply[answers.Consent]:
-    """Request a bank-offered consent: the same as POST /v1/consents."""
-    return _requested(call)
-
-
-def _requested(call: Call) -> Reply[answers.Consent]:
     access.consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
     links, location = {"scaRedirect": call.sca_link(token)}, call.location(f"/v1/consents/{consent_id}")
     return Reply(201, {"consentId": consent_id, "consentStatus": "received", "_links": links}, (location, SCA_APPROACH))
+
+
+@_created("POST", "/v1/bank-offered-consents", notifies=("consent", "consentId"))
+def create_bank_offered_consent(call: Call) -> Reply[answers.Consent]:
+    """Request a bank-offered consent: the same as POST /v1/consents."""
+    return create_consent.handler(call)
 
 
 def _states(call: Call) -> tuple[answers.ConsentStatus, Consent | None, Sca | None]:
@@ -130,22 +125,12 @@ def delete_consent(call: Call) -> Reply[None]:
     return Reply(204, None)
 
 
-@_psu("GET", "/v1/user", access=Access.PSU)
+@_psu("GET", "/v1/user", access=Access.PSU, before_first_sca=True)
 def get_user(call: Call) -> Reply[answers.User]:
     """The PSU: the SCA flow for TPPs that only initiate payments.
 
     The customer with the request's PSU-ID; 401 with a scaRedirect if the customer is not known yet.
     """
-    return _user(call)
-
-
-@_psu("GET", "/v1/users", access=Access.PSU)
-def get_users(call: Call) -> Reply[answers.User]:
-    """The PSU: the same as GET /v1/user."""
-    return _user(call)
-
-
-def _user(call: Call) -> Reply[answers.User]:
     caller = call.caller
     if caller is None or caller.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
@@ -160,7 +145,13 @@ def _user(call: Call) -> Reply[answers.User]:
     return Reply(200, body)
 
 
-@_psu("GET", "/v1/agreements", access=Access.SESSION)
+@_psu("GET", "/v1/users", access=Access.PSU, before_first_sca=True)
+def get_users(call: Call) -> Reply[answers.User]:
+    """The PSU: the same as GET /v1/user."""
+    return get_user.handler(call)
+
+
+@_psu("GET", "/v1/agreements", access=Access.SESSION, acts=False)  # they are the contexts that there are
 def get_agreements(call: Call) -> Reply[answers.Agreements]:
     """The PSU's corporate agreements.
 

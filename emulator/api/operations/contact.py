@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from emulator.api.headers import SANDBOX
 from emulator.api.operation import Call, Reply, operation
 from emulator.bank.documents import Contact
 from emulator.bank.errors import BankError
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from emulator.api.shapes import sandbox
 
 _PATH = "/v1/tpps/{tppId}/contact-information"
-_operation = partial(operation, column="sandbox", tag="Contact information")
+_operation = partial(
+    operation, column=SANDBOX, acts=False, tag="Contact information", manual="sandbox-data#contact-information"
+)
 
 
 def _own_id(call: Call) -> str:

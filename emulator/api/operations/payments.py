@@ -12,8 +12,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.api.gates import approach_of
-from emulator.api.header_matrix import BASKET_GET, INSTANT_POST, TRANSFER_POST
-from emulator.api.operation import SCA_APPROACH, Access, Call, Handler, Operation, Params, Reply, operation
+from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
+from emulator.api.operation import (
+    PISP,
+    REDIRECT,
+    SCA_APPROACH,
+    Access,
+    Call,
+    Handler,
+    Operation,
+    Params,
+    Reply,
+    operation,
+)
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import content_language
 from emulator.bank import products
@@ -34,13 +45,12 @@ if TYPE_CHECKING:
     from emulator.api.shapes import answers
     from emulator.api.shapes.parts import Links, ShownAmount
 
-PISP = frozenset({"PISP"})
-REDIRECT = frozenset({"tpp-redirect-uri"})
-
 _PRODUCTS = products.table()
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
-_operation = partial(operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments")
+_operation = partial(
+    operation, column=BASKET_GET, roles=PISP, access=Access.PSU, tag="Payments", manual="payments#reading-a-payment"
+)
 
 
 def _product(params: Params) -> products.Product:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from emulator.api.headers import SANDBOX
 from emulator.api.operation import Call, Operation, Reply, operation
-from emulator.api.paging import SANDBOX_TRANSACTION_LIST, sandbox_window
+from emulator.api.operations.accounts import DEFAULT_LIMIT, OFFSET
 from emulator.api.query import QueryParameter
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts, transactions
+from emulator.bank.accounts.transactions import Window
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import (
@@ -49,7 +51,13 @@ _INCLUDED = (
     QueryParameter("includeAccounts", "boolean", "Whether to include the customer's accounts", default=False),
     QueryParameter("includeAgreements", "boolean", "Whether to include the customer's own agreements", default=False),
 )
-_operation = partial(operation, column="sandbox", tag="Sandbox")
+_TRANSACTION_LIST = (
+    QueryParameter("fromDate", "date", "The earliest date"),
+    QueryParameter("toDate", "date", "The latest date", not_before="fromDate"),
+    OFFSET,
+    QueryParameter("limit", "int", "How many transactions are returned", minimum=1, default=DEFAULT_LIMIT),
+)
+_operation = partial(operation, column=SANDBOX, acts=False, tag="Sandbox", manual="sandbox-data")
 
 
 # Operations
@@ -128,7 +136,7 @@ class _SandboxHistory:
     find: Callable[[Bank, str, str], Any]
     ids: tuple[str, ...]
     including: str = ""
-    manual: str = ""
+    manual: str = "sandbox-data"
 
 
 def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
@@ -151,7 +159,9 @@ def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
 
     def every(call: Call) -> Reply[Any]:
         holder = own.of.find(call.bank, call.params[parameter])
-        entries = list_entries(call.bank, own.kind, holder["id"], sandbox_window(call))
+        first, last = call.query.get("fromDate"), call.query.get("toDate")
+        asked = Window(first=first, last=last, offset=call.query["offset"], limit=call.query["limit"])
+        entries = list_entries(call.bank, own.kind, holder["id"], asked)
         return Reply(200, [own.shown(entry, links(call, entry)) for entry in entries])
 
     def read(call: Call) -> Reply[Any]:
@@ -167,7 +177,7 @@ def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
     listed = f"The transactions of {own.of.words}{own.including}.\n\nNewest first."
     removed = f"Remove the transactions of {own.of.words}."
     one, body = f"{path}/{{transactionId}}", f"{_SHAPES}:Posted{own.prefix}Transactions"
-    several = partial(_operation, returns=f"{shape}List", query=SANDBOX_TRANSACTION_LIST, manual=own.manual)
+    several = partial(_operation, returns=f"{shape}List", query=_TRANSACTION_LIST, manual=own.manual)
     yield _operation("POST", path, name=f"create{name}s", text=created, returns=f"{shape}s", body=body)(create)
     yield several("GET", path, name=f"list{name}s", text=listed)(every)
     yield _operation("GET", one, name=f"get{name}", text=f"One {noun}.", returns=shape)(read)

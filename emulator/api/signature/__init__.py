@@ -12,6 +12,5 @@ has 500 wrong requests that must go on to be explained as they are.
 """
 
 from emulator.api.signature.check import SignatureRefused, Verified, VerifiedClients, check
-from emulator.api.signature.rules import Fault, SignaturePolicy
 
-__all__ = ["Fault", "SignaturePolicy", "SignatureRefused", "Verified", "VerifiedClients", "check"]
+__all__ = ["SignatureRefused", "Verified", "VerifiedClients", "check"]

@@ -27,6 +27,7 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,10 +39,11 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import TppCertificate
 from emulator.api.signature import rules
-from emulator.api.signature.rules import Fault, Inspection, SignaturePolicy, Terms
+from emulator.api.signature.rules import Inspection, Terms
+from emulator.bank.errors import Message
 from emulator.bank.request import AuthenticatedTpp
-from emulator.httpsig.dates import parse_date
-from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET
+from emulator.bank.settings import Settings
+from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET, parse_date
 
 Rule = Callable[[Inspection, Terms], None]
 
@@ -81,20 +83,14 @@ class Verified:
 class SignatureRefused(Exception):
     """The gate refuses the request: `messages` has every fault, the most specific one first.
 
-    `diagnosis` computes the details for the request log, a JSON object (see `diagnosis.py`), at its first call.
+    `diagnosis` computes the details for the request log, a JSON object (see `diagnosis.py`), at its first call: the
+    signing string, what was tried and the cause.
     """
 
-    def __init__(self, messages: Sequence[Fault], detail: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, messages: Sequence[Message], detail: Callable[[], dict[str, Any]]) -> None:
         super().__init__(messages[0].text)
         self.messages = tuple(messages)
-        self._detail = detail
-        self._diagnosis: dict[str, Any] | None = None
-
-    def diagnosis(self) -> dict[str, Any]:
-        """The signing string, what was tried and the cause, as a JSON object."""
-        if self._diagnosis is None:
-            self._diagnosis = self._detail()
-        return self._diagnosis
+        self.diagnosis = cache(detail)
 
 
 def check(
@@ -104,7 +100,7 @@ def check(
     body: bytes,
     *,
     digest_required: bool,
-    policy: SignaturePolicy,
+    settings: Settings,
     instant: float,
     trusted_ca: x509.Certificate | None,
     present: dict[str, str] | None = None,
@@ -119,7 +115,7 @@ def check(
     saves time with those that it knows. `base`: the bank's public address; a client may sign the path with the part of
     it that a proxy removes from `target`.
     """
-    terms = Terms(digest_required, policy, instant, trusted_ca)
+    terms = Terms(digest_required, settings, instant, trusted_ca)
     if clients is not None and present is not None:
         known = clients.verified(method, target, body, present, terms)
         if known is not None:
@@ -163,7 +159,7 @@ def inspect(inspection: Inspection, terms: Terms) -> bool:
     """Apply every rule; returns whether the signature is valid and there is no fault."""
     for rule in RULES:
         rule(inspection, terms)
-    return inspection.holds and not inspection.faults
+    return bool(inspection.valid) and not inspection.faults
 
 
 def verdict(inspection: Inspection, terms: Terms) -> Verified:
@@ -173,11 +169,9 @@ def verdict(inspection: Inspection, terms: Terms) -> Verified:
         return Verified(certificate.tpp, certificate, tuple(inspection.notes), inspection.signing_string)
     from emulator.api.signature import diagnosis  # only a refused request needs it
 
-    cause = diagnosis.find_cause(inspection) if inspection.broken else None
+    cause = diagnosis.find_cause(inspection) if inspection.valid is False else None
     if cause is not None:
         inspection.refuse("Signature", cause.sentence)
-    if not inspection.faults:  # cannot happen unless a rule forgets to add its fault
-        inspection.refuse("Signature", "The signature cannot be checked")
     # The log keeps the inspection for the description, and of large bodies no more than it shows.
     inspection.body = None
     raise SignatureRefused(inspection.faults, lambda: diagnosis.describe(inspection, cause))
@@ -197,7 +191,7 @@ class _Client:
     signed, so that a request must not have them. `sent` is the certificate's text.
     """
 
-    policy: SignaturePolicy
+    settings: Settings
     trusted_ca: x509.Certificate | None
     sent: str
     certificate: TppCertificate
@@ -241,7 +235,7 @@ class VerifiedClients:
             self._clients.clear()
         sent = inspection.present["tpp-signature-certificate"]
         self._clients[beginning, sent[_END]] = _Client(
-            terms.policy,
+            terms.settings,
             terms.trusted_ca,
             sent,
             certificate,
@@ -256,7 +250,7 @@ class VerifiedClients:
 
         `present`: the headers by lower-case name, none of which was sent twice.
         """
-        digest_required, policy, instant, trusted_ca = terms
+        digest_required, settings, instant, trusted_ca = terms
         get: Callable[..., Any] = present.get
         beginning, _, end = get("signature", "").rpartition(_LAST_PARAMETER)
         sent = get("tpp-signature-certificate", "")
@@ -264,7 +258,7 @@ class VerifiedClients:
         if (
             client is None
             or client.sent != sent
-            or client.policy is not policy
+            or client.settings is not settings
             or client.trusted_ca is not trusted_ca
             or not present.keys().isdisjoint(client.unlisted)
         ):
@@ -280,7 +274,7 @@ class VerifiedClients:
             seconds, note = parse_date(present["date"])
             if (
                 note is not None
-                or abs(seconds - int(instant)) > policy.date_skew
+                or abs(seconds - int(instant)) > settings.date_skew
                 or not certificate.not_before <= instant <= certificate.not_after
                 or end[-1:] != '"'
             ):

@@ -186,7 +186,7 @@ def describe(inspection: Inspection, cause: Cause | None) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "valid": False,
         "cause": inspection.faults[0].text,
-        "messages": [fault._asdict() for fault in inspection.faults],
+        "messages": [{"code": one.code, "path": one.path, "text": one.text} for one in inspection.faults],
         "signingString": inspection.signing_string,
         "notes": inspection.notes,
         "keyId": _key_id(inspection),

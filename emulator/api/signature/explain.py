@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 from emulator.api.operations import router
 from emulator.api.router import split_target
 from emulator.api.signature.check import SignatureRefused, collect, verdict
-from emulator.api.signature.rules import Inspection, SignaturePolicy, Terms
+from emulator.api.signature.rules import Inspection, Terms
 from emulator.bank.errors import BankError
-from emulator.httpsig.dates import DateUnreadable, parse_date
+from emulator.bank.settings import Settings
+from emulator.httpsig.signing import DateUnreadable, parse_date
 
 
 def explain(
@@ -25,44 +26,45 @@ def explain(
     *,
     now: datetime,
     body: bytes | None = None,
-    policy: SignaturePolicy | None = None,
+    settings: Settings | None = None,
 ) -> dict[str, Any]:
     """The verdict on the request in `captured` (see `read_capture`), as in the request log; raise CaptureUnreadable.
 
     `body` replaces the body of a capture that does not contain it. Dates are checked at the time of the request's own
     Date header, or at `now` (aware) if it cannot be parsed; `now` also determines the age of the request. The verdict
-    in an entry of the bank's log is returned as it was logged, unless there is a `body` or `policy`: an entry contains
-    less than the bank received.
+    in an entry of the bank's log is returned as it was logged, unless there is a `body` or are `settings`: an entry
+    contains less than the bank received.
     """
-    logged = _verdict_in(captured) if body is None and policy is None else None
+    logged = _verdict_in(captured) if body is None and settings is None else None
     if logged is not None:
         return logged
     seen = read_capture(captured)
     if body is not None:
         seen = seen._replace(body=body)
-    rules = policy or SignaturePolicy()
+    settings = settings or Settings()
     inspection = collect(seen.method, seen.target, seen.headers, seen.body)
     sent_at = _sent_at(inspection)
     try:
-        data = verdict(inspection, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None)).diagnosis()
+        data = verdict(inspection, Terms(_wants_digest(seen), settings, (sent_at or now).timestamp(), None)).diagnosis()
     except SignatureRefused as refused:
         data = refused.diagnosis()
-    return data | _around(seen, inspection, sent_at, now, rules)
+    return data | _around(seen, inspection, sent_at, now, settings)
 
 
 def _around(
-    seen: Capture, inspection: Inspection, sent_at: datetime | None, now: datetime, rules: SignaturePolicy
+    seen: Capture, inspection: Inspection, sent_at: datetime | None, now: datetime, settings: Settings
 ) -> dict[str, Any]:
     """What the verdict leaves out, and the facts that only the bank that received the request can know."""
     remarks = []
     if seen.body is None and "digest" in inspection.present:
         remarks.append("The capture does not show the body as it was sent, so the Digest was not compared with it.")
-    if sent_at is not None and abs((now - sent_at).total_seconds()) > rules.date_skew:
+    if sent_at is not None and abs((now - sent_at).total_seconds()) > settings.date_skew:
         when = f"{sent_at:%Y-%m-%d %H:%M:%S} UTC"
         remarks.append(f"The request was sent at {when}; sent again now, its Date would be refused.")
     received = "now, as it has no usable Date" if sent_at is None else f"at its Date, {sent_at:%Y-%m-%d %H:%M:%S} UTC"
+    values = ", ".join(f"{name}={getattr(settings, name)}" for name in ("profile", "trust", "date_skew"))
     assumed = [
-        f"The bank has the settings profile={rules.profile}, trust={rules.trust}, date_skew={rules.date_skew}.",
+        f"The bank has the settings {values}.",
         f"The bank received the request {received}, and exactly as in the capture.",
     ]
     return {**({"remarks": remarks} if remarks else {}), "assumed": assumed}

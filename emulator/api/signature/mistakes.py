@@ -23,8 +23,17 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from emulator.api.signature.digest import other_bodies
 from emulator.api.signature.rules import Inspection
-from emulator.httpsig.dates import DateUnreadable, format_date, parse_date
-from emulator.httpsig.signing import CANDIDATES, HASHES, REQUEST_TARGET, SPELLING, digest_value, request_target
+from emulator.httpsig.signing import (
+    CANDIDATES,
+    HASHES,
+    REQUEST_TARGET,
+    SPELLING,
+    DateUnreadable,
+    digest_value,
+    format_date,
+    parse_date,
+    request_target,
+)
 
 Lines = tuple[tuple[str, str], ...]
 Change = Callable[[Lines], Lines]

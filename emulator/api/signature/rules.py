@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import binascii
-import hashlib
 import re
 from base64 import b64encode
 from collections import Counter
@@ -20,18 +19,20 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import CertificateUnreadable, TppCertificate, read_certificate
-from emulator.bank.errors import Code
-from emulator.httpsig.dates import DateUnreadable, parse_date
+from emulator.bank.errors import Code, Message
+from emulator.bank.settings import Settings
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.httpsig.signing import (
     CANDIDATES,
     HASHES,
     REQUEST_TARGET,
     SPELLING,
+    DateUnreadable,
     HeaderUnreadable,
     SignatureHeader,
     is_wrapped,
     parse,
+    parse_date,
     parse_digest,
     request_target,
     signing_string,
@@ -59,41 +60,21 @@ _FURTHEST_ZONE = 14  # hours from GMT
 _TRANSIT = 60  # seconds of transit time or clock error
 
 
-@dataclass(frozen=True, slots=True)
-class SignaturePolicy:
-    """How strict the gate is; `date_skew` in seconds of real time."""
+class Terms(NamedTuple):
+    """The bank's requirements; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA.
 
-    profile: str = "documented"  # or lenient
-    trust: str = "any"  # or sandbox-ca
-    date_skew: int = 300
+    Of the settings count `profile`, `trust` and `date_skew`.
+    """
+
+    digest_required: bool
+    settings: Settings
+    instant: float
+    trusted_ca: x509.Certificate | None
 
     @property
     def lenient(self) -> bool:
         """Whether spellings are accepted that only `--profile lenient` allows."""
-        return self.profile == "lenient"
-
-
-class Terms(NamedTuple):
-    """The bank's requirements; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA."""
-
-    digest_required: bool
-    policy: SignaturePolicy
-    instant: float
-    trusted_ca: x509.Certificate | None
-
-
-class Fault(NamedTuple):
-    """One problem: an error code, the header at fault as the header matrix spells it, and a sentence."""
-
-    code: Code
-    path: str
-    text: str
-
-
-def fault(path: str, text: str, *, code: Code = "BAD_REQUEST") -> Fault:
-    """A Fault with `text` as a sentence of at most 512 characters."""
-    sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
-    return Fault(code, path[:100], sentence)
+        return self.settings.profile == "lenient"
 
 
 @dataclass(slots=True)
@@ -102,8 +83,8 @@ class Inspection:
 
     `present` maps lower-case header names to the first value, stripped of blanks. `body` is None if a capture does not
     contain it. `names` are the listed header names. `signing_string` is None if one of them is absent, `signature` if
-    it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `holds`: the signature is valid; `broken`: it is
-    not. `outside` is the part of the public address's path that a proxy removes from the target.
+    it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `valid`: whether the signature is valid; None if it
+    cannot be checked. `outside` is the part of the public address's path that a proxy removes from the target.
     """
 
     method: str
@@ -112,7 +93,7 @@ class Inspection:
     body: bytes | None
     present: dict[str, str]
     repeated: frozenset[str]
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Message] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     certificate: TppCertificate | None = None
     header: SignatureHeader | None = None
@@ -120,13 +101,13 @@ class Inspection:
     signing_string: str | None = None
     signature: bytes | None = None
     hash_name: str = ""
-    holds: bool = False
-    broken: bool = False
+    valid: bool | None = None
     outside: str = ""
 
-    def refuse(self, path: str, text: str) -> None:
-        """Add a fault: the header at `path` is wrong, for the reason in the sentence `text`."""
-        self.faults.append(fault(path, text))
+    def refuse(self, path: str, text: str, *, code: Code = "BAD_REQUEST") -> None:
+        """Add a fault: the header at `path` is wrong, for the reason `text`, of which 512 characters are shown."""
+        sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+        self.faults.append(Message(code, sentence, path[:100]))
 
     def lines(self, target: str) -> list[tuple[str, str]]:
         """The signed lines of a request to `target`, as names and values; without listed headers that are absent."""
@@ -139,19 +120,15 @@ class Inspection:
 
 def check_present(inspection: Inspection, terms: Terms) -> None:
     """Signature, TPP-Signature-Certificate and Date are present, and Digest if required; none is sent twice."""
-    for name in DEMANDED:
+    for name in (*DEMANDED, *(["digest"] if terms.digest_required else [])):
         if not inspection.present.get(name):
-            inspection.faults.append(_missing(inspection, name))
-    if terms.digest_required and not inspection.present.get("digest"):
-        inspection.faults.append(_missing(inspection, "digest", ": SHA-256=<base64 of the SHA-256 hash of the body>"))
+            form = ": SHA-256=<base64 of the SHA-256 hash of the body>" if name == "digest" else ""
+            other = _ELSEWHERE.get(name, "")
+            hint = f"; {other} is not read instead" if other.lower() in inspection.present else ""
+            text = f"The header {SPELLING[name]} is required{form}{hint}"
+            inspection.refuse(SPELLING[name], text, code="HTTP_HEADER_REQUIRED")
     for name in sorted(inspection.repeated & _SENT_ONCE):
         inspection.refuse(SPELLING[name], f"The header {SPELLING[name]} appears more than once")
-
-
-def _missing(inspection: Inspection, name: str, form: str = "") -> Fault:
-    other = _ELSEWHERE.get(name, "")
-    hint = f"; {other} is not read instead" if other.lower() in inspection.present else ""
-    return fault(SPELLING[name], f"The header {SPELLING[name]} is required{form}{hint}", code="HTTP_HEADER_REQUIRED")
 
 
 def check_certificate(inspection: Inspection, terms: Terms) -> None:
@@ -174,7 +151,7 @@ def check_certificate(inspection: Inspection, terms: Terms) -> None:
         start = f"{certificate.certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC"
         inspection.refuse(_CERTIFICATE, f"The certificate is not valid yet: it is valid from {start}")
     trusted_ca = terms.trusted_ca
-    if terms.policy.trust == "sandbox-ca" and (trusted_ca is None or not certificate.issued_by(trusted_ca)):
+    if terms.settings.trust == "sandbox-ca" and (trusted_ca is None or not certificate.issued_by(trusted_ca)):
         inspection.refuse(_CERTIFICATE, _untrusted(certificate.certificate.issuer, trusted_ca))
 
 
@@ -193,14 +170,14 @@ def check_parameters(inspection: Inspection, terms: Terms) -> None:
     if not text:
         return
     try:
-        header = inspection.header = parse(_unwrapped(text, inspection, terms.policy))
+        header = inspection.header = parse(_unwrapped(text, inspection, terms))
     except HeaderUnreadable as error:
         inspection.refuse("Signature", f"The header Signature cannot be read: {error}")
         return
     inspection.notes += header.notes
     if header.key_id is None:
         inspection.refuse("Signature", "The parameter keyId is missing: SN=<serial>,CA=<issuer>")
-    _read_algorithm(inspection, header.algorithm, terms.policy)
+    _read_algorithm(inspection, header.algorithm, terms)
     if header.headers is None:
         inspection.names = ("date",)
     else:
@@ -210,11 +187,11 @@ def check_parameters(inspection: Inspection, terms: Terms) -> None:
     _read_signature(inspection, header.signature)
 
 
-def _unwrapped(text: str, inspection: Inspection, policy: SignaturePolicy) -> str:
+def _unwrapped(text: str, inspection: Inspection, terms: Terms) -> str:
     if is_wrapped(text):
         return unwrap(text)
     if not text.isascii():
-        if policy.lenient:
+        if terms.lenient:
             inspection.notes.append("Signature: characters beyond ASCII without RFC 2047 wrapping")
         else:
             sentence = "The header Signature is not ASCII; it must be wrapped as =?utf-8?B?<base64>?="
@@ -222,7 +199,7 @@ def _unwrapped(text: str, inspection: Inspection, policy: SignaturePolicy) -> st
     return text
 
 
-def _read_algorithm(inspection: Inspection, algorithm: str | None, policy: SignaturePolicy) -> None:
+def _read_algorithm(inspection: Inspection, algorithm: str | None, terms: Terms) -> None:
     hash_name = ALGORITHMS.get(algorithm or "")
     if hash_name is not None:
         inspection.hash_name = hash_name
@@ -233,7 +210,7 @@ def _read_algorithm(inspection: Inspection, algorithm: str | None, policy: Signa
     lower = algorithm.lower()
     if lower in ALGORITHMS:
         inspection.hash_name = ALGORITHMS[lower]
-        if policy.lenient:
+        if terms.lenient:
             inspection.notes.append(f"Signature: the algorithm is spelt {algorithm}")
             return
         inspection.refuse("Signature", f'The algorithm must be written in lower case: "{lower}"')
@@ -299,7 +276,7 @@ def check_key_id(inspection: Inspection, terms: Terms) -> None:
     certificate, header = inspection.certificate, inspection.header
     if certificate is None or header is None or header.key_id is None:
         return
-    verdict = compare_key_id(header.key_id, certificate.certificate, lenient=terms.policy.lenient)
+    verdict = compare_key_id(header.key_id, certificate.certificate, lenient=terms.lenient)
     inspection.notes += verdict.notes
     if verdict.fault is None:
         return
@@ -307,7 +284,7 @@ def check_key_id(inspection: Inspection, terms: Terms) -> None:
     text = f"The KeyID is not matching the certificate: {verdict.fault}; expected {expected}"
     if len(text) > LONGEST_TEXT:  # the expected keyId is more important than the reason
         text = f"The KeyID is not matching {expected}"[:LONGEST_TEXT]
-    inspection.faults.append(Fault("BAD_REQUEST", "Signature", text))
+    inspection.faults.append(Message("BAD_REQUEST", text, "Signature"))
 
 
 def check_coverage(inspection: Inspection, _: Terms) -> None:
@@ -332,7 +309,7 @@ def check_coverage(inspection: Inspection, _: Terms) -> None:
         return
     # A missing date has been reported as a missing header.
     absent = [name for name in dict.fromkeys(names) if name[0] != "(" and name not in present and name != "date"]
-    reported = {entry.path.lower() for entry in inspection.faults}
+    reported = {(entry.path or "").lower() for entry in inspection.faults}
     for name in absent:
         if name not in reported:
             hint = f": the pseudo header is {REQUEST_TARGET}" if "request-target" in name else ""
@@ -345,23 +322,16 @@ def check_digest(inspection: Inspection, _: Terms) -> None:
     text, body = inspection.present.get("digest"), inspection.body
     if not text or body is None:
         return
-    if text[:8].upper() == "SHA-256=" and text[8:] == b64encode(hashlib.sha256(body).digest()).decode():
-        return
-    trouble = _digest_trouble(text, body)
-    if trouble is not None:
-        inspection.refuse("Digest", trouble)
-
-
-def _digest_trouble(text: str, body: bytes) -> str | None:
     known = [(name, value) for name, value in dict.fromkeys(parse_digest(text)) if name in HASHES]
     if not known:
-        return f"The Digest has neither SHA-256 nor SHA-512 (write SHA-256=<base64>): {text[:60]!r}"
+        text = f"The Digest has neither SHA-256 nor SHA-512 (write SHA-256=<base64>): {text[:60]!r}"
+        inspection.refuse("Digest", text)
     for name, value in known:
         if value != b64encode(HASHES[name](body).digest()).decode():
             from emulator.api.signature.digest import explain_digest  # only a refused request needs it
 
-            return explain_digest(name, value, body)
-    return None
+            inspection.refuse("Digest", explain_digest(name, value, body))
+            return
 
 
 def check_date(inspection: Inspection, terms: Terms) -> None:
@@ -377,7 +347,7 @@ def check_date(inspection: Inspection, terms: Terms) -> None:
     if note is not None:
         inspection.notes.append(note)
     # A Date has whole seconds, so fractions of the current time are ignored.
-    difference, skew = seconds - floor(terms.instant), terms.policy.date_skew
+    difference, skew = seconds - floor(terms.instant), terms.settings.date_skew
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
         apart = f"{abs(difference):.0f} s {side} real time (bank time does not count)"
@@ -393,27 +363,25 @@ def check_signature(inspection: Inspection, _: Terms) -> None:
     hash_name = inspection.hash_name
     if certificate is None or certificate.key is None or text is None or signature is None or not hash_name:
         return
-    if verifies(certificate.key, signature, text.encode(), hash_name):
-        inspection.holds = True
-        return
-    for other, encoded, note in _other_readings(inspection, text):
+    for reading, encoded, notes in _readings(inspection, text):
         if verifies(certificate.key, signature, encoded, hash_name):
-            inspection.signing_string = other
-            inspection.notes.append(note)
-            inspection.holds = True
+            inspection.signing_string = reading
+            inspection.notes += notes
+            inspection.valid = True
             return
-    inspection.broken = True
+    inspection.valid = False
 
 
-def _other_readings(inspection: Inspection, text: str) -> Iterator[tuple[str, bytes, str]]:
-    """Other accepted forms: a signing string, its bytes, and a note for the request log."""
+def _readings(inspection: Inspection, text: str) -> Iterator[tuple[str, bytes, list[str]]]:
+    """The accepted forms: a signing string, its bytes, and notes for the request log."""
+    yield text, text.encode(), []
     if not text.isascii():
         with suppress(UnicodeEncodeError):
-            yield text, text.encode("latin-1"), "Signature: made over ISO-8859-1 bytes"
+            yield text, text.encode("latin-1"), ["Signature: made over ISO-8859-1 bytes"]
     if inspection.outside:
         with_prefix = signing_string(inspection.lines(inspection.outside + inspection.target))
         note = f"Signature: made over the public address, with {inspection.outside} before the path"
-        yield with_prefix, with_prefix.encode(), note
+        yield with_prefix, with_prefix.encode(), [note]
 
 
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:

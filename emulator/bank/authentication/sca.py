@@ -18,7 +18,7 @@ every reader asks `is_late`. Only its notification is a step of bank time (`laps
 `customers/consents.py`. A method is a name in `METHODS`, from which pages, scenarios and the control interface follow;
 its two texts are `sca_method_NAME` and `sca_method_hint_NAME` (`web/pages/wording.py`, in the same order).
 headers.md#x-psu-authmethod-preferred lists all; one that does not end in _MOBILE or ID is also in `_METHOD` and its
-words (`api/header_matrix.py`).
+words (`api/headers.py`).
 
 `complete` does everything at the end, in this order: obstacles, a scripted outcome, the effect on the target, the
 session, the consent, the redirect. The effects on what is approved (payment, basket, cancellation) are the bank's

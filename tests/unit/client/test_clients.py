@@ -20,8 +20,9 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature import SignatureRefused, check
 from emulator.api.signature.rules import verifies
+from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
 from emulator.client.clients import ResponseHeaders, TppResponse
@@ -47,11 +48,11 @@ class Gate(BaseHTTPRequestHandler):
         try:
             verified = check(
                 self.command, self.path, sent, body,
-                digest_required=bool(body), policy=SignaturePolicy(), instant=now().timestamp(), trusted_ca=None,
+                digest_required=bool(body), settings=Settings(), instant=now().timestamp(), trusted_ca=None,
             )  # fmt: skip
             answer |= {"tpp": verified.tpp.id, "notes": verified.notes}
         except SignatureRefused as refused:
-            answer["messages"] = refused.messages
+            answer["messages"] = [(one.code, one.path, one.text) for one in refused.messages]
         content = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
@@ -420,7 +421,7 @@ def test_sign_gives_the_headers_for_any_library(credentials: Credentials, tmp_pa
         )
         verified = check(
             "POST", "/v1/x?y=1", list(headers.items()), b'{"a":1}',
-            digest_required=True, policy=SignaturePolicy(), instant=now().timestamp(), trusted_ca=None,
+            digest_required=True, settings=Settings(), instant=now().timestamp(), trusted_ca=None,
         )  # fmt: skip
         assert verified.signing_string.split("\n")[0] == "(request-target): post /v1/x?y=1"
     assert Identity.from_folder(tmp_path).key_id == Identity.of(credentials).key_id

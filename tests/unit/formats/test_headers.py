@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.header_matrix import (
+from emulator.api.headers import (
     BASKET_GET,
     BASKET_POST,
     COLUMNS,
@@ -17,8 +17,9 @@ from emulator.api.header_matrix import (
     INSTANT_POST,
     SANDBOX,
     TRANSFER_POST,
+    Headers,
+    check_headers,
 )
-from emulator.api.headers import Headers, check_headers
 from tests.cases import cases
 
 UUID = "99391c7e-ad88-49ec-a2ad-99ddcb1f7721"

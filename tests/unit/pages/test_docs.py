@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from emulator import manual
-from emulator.api.header_matrix import MATRIX
+from emulator.api.headers import MATRIX
 from emulator.api.operations import table
 from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from emulator.api.validate import validate
+from emulator.api.json_body import validate
 from emulator.bank.errors import BankError
 
 DROPPED = object()

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
-from emulator.api.json_body import read_json
-from emulator.api.validate import validate
+from emulator.api.json_body import read_json, validate
 from tests.cases import cases
 from tests.unit.shapes.bodies import DROPPED, changed, mistakes
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
-from emulator.api.json_body import read_with_duplicates
+from emulator.api.json_body import _details, read_and_validate, read_with_duplicates, shape, validate
 from emulator.api.operations import table
-from emulator.api.validate import _details, read_and_validate, shape, validate
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
 from emulator.bank.formats import is_plain
 from tests.cases import cases

@@ -19,7 +19,8 @@ from typing import Any
 
 from cryptography.x509 import load_pem_x509_certificate
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature import SignatureRefused, check
+from emulator.bank.settings import Settings
 from emulator.httpsig.keyid import key_id_for
 from tests.unit.signature.making import NOW
 
@@ -62,7 +63,7 @@ def verdict(first: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
             headers,
             body,
             digest_required=bool(body),
-            policy=SignaturePolicy(trust=trust),
+            settings=Settings(trust=trust),
             instant=NOW.timestamp() + request.get("after", 0),
             trusted_ca=_certificate(first["certificate"]["ca"]) if trust == "sandbox-ca" else None,
         )

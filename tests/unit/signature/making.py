@@ -6,17 +6,17 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from emulator.api.signature import Fault, SignaturePolicy, SignatureRefused, Verified, VerifiedClients, check
+from emulator.api.signature import SignatureRefused, Verified, VerifiedClients, check
+from emulator.bank.settings import Settings
 from emulator.ca import Credentials
-from emulator.httpsig.dates import format_date
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.signing import CANDIDATES, digest_value, request_target, signing_string
+from emulator.httpsig.signing import CANDIDATES, digest_value, format_date, request_target, signing_string
 
 NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 BODY = b'{"instructedAmount":{"amount":"100.00","currency":"NOK"},"creditorName":"Kari"}'
@@ -30,10 +30,18 @@ STANDING = (
     ("x-accept-fix", "amount-as-string"),
 )
 
-USUAL = SignaturePolicy()  # one, as a bank has one: the clients that it knows are those of one policy
+USUAL = Settings()  # one, as a bank has one: the clients that it knows are those of one settings
 CLIENTS = VerifiedClients()
 
 Lines = list[tuple[str, str]]
+
+
+class Fault(NamedTuple):
+    """A message of the gate without its category, which is always ERROR."""
+
+    code: str
+    path: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Making:
     encode: Callable[[bytes], str] = field(default=lambda raw: base64.b64encode(raw).decode())
     finish: Callable[[str], str] = field(default=lambda header: header)
     wanted: bool = True
-    policy: SignaturePolicy = USUAL
+    settings: Settings = USUAL
     now: datetime = NOW
     trusted_ca: x509.Certificate | None = None
 
@@ -102,7 +110,7 @@ class Making:
             self.sent() if headers is None else headers,
             self.body,
             digest_required=self.wanted,
-            policy=self.policy,
+            settings=self.settings,
             instant=self.now.timestamp(),
             trusted_ca=self.trusted_ca,
         )
@@ -115,7 +123,7 @@ class Making:
         raise AssertionError(f"accepted with notes {verified.notes}")
 
     def faults(self, headers: Sequence[tuple[str, str]] | None = None) -> list[Fault]:
-        return list(self.refused(headers).messages)
+        return [Fault(one.code, one.path or "", one.text) for one in self.refused(headers).messages]
 
 
 def same_verdict(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes, **more: Any) -> Verified:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from emulator.api import certificates
 from emulator.api.certificates import CertificateUnreadable, identity, read_certificate
-from emulator.api.signature import SignaturePolicy
+from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority, Credentials, qcstatements
 from emulator.ca.certificates import new_rsa_key
 from emulator.ca.qcstatements import psd2_statements
@@ -299,7 +299,7 @@ def test_a_certificate_outside_its_dates_is_refused(authority: CertificateAuthor
 
 @cases("seconds, good", [(0, True), (1, False)])
 def test_a_certificate_is_valid_through_its_last_second(credentials: Credentials, seconds: int, good: bool) -> None:
-    from emulator.httpsig.dates import format_date
+    from emulator.httpsig.signing import format_date
 
     end = credentials.certificate.not_valid_after_utc + timedelta(seconds=seconds)
     late = Making(credentials, now=end).with_header("Date", format_date(end))
@@ -310,24 +310,24 @@ def test_a_certificate_is_valid_through_its_last_second(credentials: Credentials
 
 
 def test_any_issuer_is_trusted_unless_the_sandbox_ca_is_demanded(authority: CertificateAuthority) -> None:
-    own, ca = SignaturePolicy(trust="sandbox-ca"), authority.certificate
+    own, ca = Settings(trust="sandbox-ca"), authority.certificate
     good, unknown = authority.issue("known"), authority.issue("stranger", flaw="unknown-ca")
-    assert Making(good, policy=own, trusted_ca=ca).check()
+    assert Making(good, settings=own, trusted_ca=ca).check()
     assert Making(unknown).check()
-    refused = Making(unknown, policy=own, trusted_ca=ca).faults()
+    refused = Making(unknown, settings=own, trusted_ca=ca).faults()
     text = "The certificate is not issued by the sandbox CA but by CN=Unknown CA,O=Unknown,C=NO."
     assert refused == [("BAD_REQUEST", "TPP-Signature-Certificate", text)]
 
 
 def test_an_issuer_with_the_sandbox_cas_name_is_not_the_sandbox_ca(authority: CertificateAuthority) -> None:
     impostor = CertificateAuthority(None, clock=lambda: NOW).issue("impostor")
-    own = SignaturePolicy(trust="sandbox-ca")
-    [only] = Making(impostor, policy=own, trusted_ca=authority.certificate).faults()
+    own = Settings(trust="sandbox-ca")
+    [only] = Making(impostor, settings=own, trusted_ca=authority.certificate).faults()
     assert only.text == (
         "The certificate names the sandbox CA as its issuer, but was signed by another key (of the CA of another state "
         "directory?)."
     )
-    assert Making(impostor, policy=own, trusted_ca=None).faults()
+    assert Making(impostor, settings=own, trusted_ca=None).faults()
     assert Making(impostor).check()
 
 

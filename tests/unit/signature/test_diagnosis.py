@@ -193,7 +193,7 @@ def test_the_work_is_bounded_for_long_requests(making: Making) -> None:
 
 def test_a_signature_that_fits_nothing_holds_up_the_others_for_few_calls_a_guess(making: Making) -> None:
     presented = collect(making.method, making.target, making.but(text=lambda lines: "else").sent(), making.body)
-    inspect(presented, Terms(True, making.policy, NOW.timestamp(), None))
+    inspect(presented, Terms(True, making.settings, NOW.timestamp(), None))
     causes: list[Any] = []
     count = calls(lambda: causes.append(diagnosis.find_cause(presented)))
     assert causes[0].tried > 1000
@@ -211,7 +211,7 @@ def test_every_group_says_what_it_did(making: Making) -> None:
 
 def test_a_fault_beside_the_signature_is_reported_too(making: Making) -> None:
     refused = making.but(key_id="SN=1,CA=CN=x", text=target(f"post {PATH}")).refused()
-    assert [text.split(" ")[1] for _, _, text in refused.messages] == ["KeyID", "signature"]
+    assert [one.text.split(" ")[1] for one in refused.messages] == ["KeyID", "signature"]
     assert refused.diagnosis()["signatureCause"].startswith(f"{OVER}without the query")
 
 
@@ -220,4 +220,4 @@ def test_other_refusals_have_a_diagnosis_too(making: Making) -> None:
         refused = wrong.refused()
         shown = refused.diagnosis()
         assert shown["cause"] == str(refused)
-        assert shown["messages"] == [{"code": c, "path": p, "text": t} for c, p, t in refused.messages]
+        assert shown["messages"] == [{"code": m.code, "path": m.path, "text": m.text} for m in refused.messages]

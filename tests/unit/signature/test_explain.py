@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.signature import SignaturePolicy
 from emulator.api.signature.explain import CaptureUnreadable, as_text, explain, read_capture
+from emulator.bank.settings import Settings
 from emulator.httpsig.signing import signing_string
 from tests.cases import cases
 from tests.unit.signature.making import BODY, NOW, TARGET, Making
@@ -259,7 +259,7 @@ def test_an_entry_of_the_log_is_told_as_the_bank_judged_it_unless_other_measures
     assert explanation == VERDICT
     assert as_text(explanation) == "The bank refuses this request:\n  Date: It is late.\n"
     assert explain(entry, now=NOW, body=BODY)["valid"]
-    assert explain(entry, now=NOW, policy=SignaturePolicy())["valid"]
+    assert explain(entry, now=NOW, settings=Settings())["valid"]
 
 
 @cases("verdict", WRONG)

@@ -11,17 +11,17 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
+from emulator.api.signature import SignatureRefused, Verified
 from emulator.api.signature.check import collect
-from emulator.api.signature.rules import Terms, check_digest, fault
+from emulator.api.signature.rules import Terms, check_digest
 from emulator.bank.request import AuthenticatedTpp
+from emulator.bank.settings import Settings
 from emulator.ca import Credentials
-from emulator.httpsig.dates import format_date
-from emulator.httpsig.signing import HASHES, digest_value
+from emulator.httpsig.signing import HASHES, digest_value, format_date
 from tests.cases import cases
 from tests.unit.signature.making import BODY, NOW, STANDING, TARGET, Making, encoded_word, same_verdict
 
-LENIENT = SignaturePolicy("lenient")
+LENIENT = Settings("lenient")
 CERTIFICATE = "TPP-Signature-Certificate"
 
 
@@ -50,7 +50,7 @@ def test_a_digest_that_is_there_many_times_is_compared_once(monkeypatch: pytest.
 
     monkeypatch.setitem(HASHES, "SHA-512", counted)
     presented = collect("POST", "/v1/payments", [("Digest", digest)], BODY)
-    check_digest(presented, Terms(True, SignaturePolicy(), 0.0, None))
+    check_digest(presented, Terms(True, Settings(), 0.0, None))
     assert hashed == [BODY]
     assert not presented.faults
 
@@ -175,7 +175,7 @@ def test_a_date_300_seconds_old_stays_so_until_the_second_is_over(making: Making
 
 def test_the_skew_is_a_setting(making: Making) -> None:
     day = making.with_header("Date", format_date(NOW + timedelta(days=1)))
-    assert day.but(policy=SignaturePolicy(date_skew=86_400)).check()
+    assert day.but(settings=Settings(date_skew=86_400)).check()
 
 
 @cases(
@@ -258,7 +258,7 @@ def test_letters_beyond_ascii_are_wrapped(special: Credentials, charset: str, en
 def test_unwrapped_letters_beyond_ascii_are_for_the_lenient_profile(special: Credentials) -> None:
     text = "The header Signature is not ASCII; it must be wrapped as =?utf-8?B?<base64>?=."
     assert Making(special).faults() == [("BAD_REQUEST", "Signature", text)]
-    notes = Making(special, policy=LENIENT).check().notes
+    notes = Making(special, settings=LENIENT).check().notes
     assert notes == ("Signature: characters beyond ASCII without RFC 2047 wrapping",)
 
 
@@ -291,7 +291,7 @@ def test_a_parameter_name_in_another_case_is_noted(making: Making) -> None:
 
 
 def test_the_lenient_profile_takes_an_algorithm_in_upper_case(making: Making) -> None:
-    notes = making.but(algorithm="RSA-SHA256", policy=LENIENT).check().notes
+    notes = making.but(algorithm="RSA-SHA256", settings=LENIENT).check().notes
     assert notes == ("Signature: the algorithm is spelt RSA-SHA256",)
 
 
@@ -326,7 +326,7 @@ PUBLIC = "https://bank.example/psd2"
 def behind_a_proxy(making: Making, headers: list[tuple[str, str]]) -> Verified:
     """The verdict on what a proxy has taken the path of the public address from."""
     return same_verdict(
-        making.method, TARGET, headers, making.body, digest_required=True, policy=making.policy,
+        making.method, TARGET, headers, making.body, digest_required=True, settings=making.settings,
         instant=NOW.timestamp(), trusted_ca=None, base=PUBLIC,
     )  # fmt: skip
 
@@ -349,6 +349,8 @@ def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
 
 @cases("length", [1, 511, 512, 600])
 def test_a_text_is_a_sentence_of_at_most_512_characters(length: int) -> None:
-    text = fault("Date", "x" * length).text
+    presented = collect("GET", "/v1/accounts", [], b"")
+    presented.refuse("Date", "x" * length)
+    text = presented.faults[0].text
     assert len(text) == min(length + 1, 512)
     assert text.endswith("x..." if length > 511 else "x.")

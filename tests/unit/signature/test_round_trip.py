@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
+from emulator.api.signature import SignatureRefused, Verified
+from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.client import Identity, signed_headers
 from tests.cases import cases
@@ -19,7 +20,7 @@ AUTHORITY = CertificateAuthority(None, clock=lambda: NOW)
 PLAIN = Identity.of(AUTHORITY.issue("plain"))
 SPECIAL = Identity.of(AUTHORITY.issue("special", flaw="special-characters"))
 
-POLICY = SignaturePolicy()
+SETTINGS = Settings()
 
 VALUE = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30).map(
     lambda text: text.strip(" \t")
@@ -40,7 +41,7 @@ def gate(method: str, target: str, headers: Any, body: bytes) -> Verified:
         headers,
         body,
         digest_required=bool(body),
-        policy=POLICY,
+        settings=SETTINGS,
         instant=NOW.timestamp(),
         trusted_ca=None,
     )
@@ -75,7 +76,7 @@ def test_whatever_is_altered_afterwards_is_refused(
         pairs[place] = other
     with pytest.raises(SignatureRefused) as refused:
         gate(method, target, list(pairs.items()), body)
-    assert all(text and len(text) <= 512 for _, _, text in refused.value.messages)
+    assert all(one.text and len(one.text) <= 512 for one in refused.value.messages)
     assert refused.value.diagnosis()["cause"] == str(refused.value)
 
 
@@ -126,8 +127,8 @@ def test_no_request_with_a_real_signature_over_something_else_breaks_the_diagnos
     pairs = {**sent, **headers, "Signature": sent["Signature"].replace(f'headers="{names}"', f'headers="{listed}"')}
     with pytest.raises(SignatureRefused) as refused:
         gate(method, target, list(pairs.items()), body)
-    for _, path, text in refused.value.messages:
-        assert (path + text).encode()
+    for message in refused.value.messages:
+        assert f"{message.path}{message.text}".encode()
     assert refused.value.diagnosis()["cause"]
 
 

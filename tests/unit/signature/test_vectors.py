@@ -12,9 +12,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
+from emulator.api.signature import SignatureRefused, Verified, check
 from emulator.api.signature.check import collect, inspect
 from emulator.api.signature.rules import Terms, verifies
+from emulator.bank.settings import Settings
 from emulator.httpsig.signing import parse
 from tests.cases import cases
 
@@ -77,7 +78,7 @@ def verified(vector: dict[str, Any], profile: str = "documented") -> Verified:
         [(name, value) for name, value in vector["headers"]],
         vector["body"].encode(),
         digest_required=bool(vector["body"]),
-        policy=SignaturePolicy(profile),
+        settings=Settings(profile),
         instant=datetime.fromisoformat(vector["now"]).timestamp(),
         trusted_ca=None,
     )
@@ -98,8 +99,8 @@ def test_a_signature_of_another_program_is_accepted(vector: dict[str, Any]) -> N
 def test_a_signature_of_another_program_is_refused_with_the_reason(vector: dict[str, Any]) -> None:
     with pytest.raises(SignatureRefused) as refused:
         verified(vector)
-    assert [(code, path) for code, path, _ in refused.value.messages] == [("BAD_REQUEST", "Signature")]
-    assert [text for _, _, text in refused.value.messages] == REFUSED[vector["name"]]
+    assert [(one.code, one.path) for one in refused.value.messages] == [("BAD_REQUEST", "Signature")]
+    assert [one.text for one in refused.value.messages] == REFUSED[vector["name"]]
 
 
 def test_the_lenient_profile_takes_a_serial_in_lower_case() -> None:
@@ -129,12 +130,12 @@ def draft10() -> dict[str, Any]:
 
 @cases("vector", draft10()["vectors"])
 def test_the_drafts_own_examples_give_its_signing_strings_and_verify(vector: dict[str, Any]) -> None:
-    """Below the key policy: the draft's key has 1024 bits and no certificate."""
+    """Below the key settings: the draft's key has 1024 bits and no certificate."""
     draft = draft10()
     headers = [(name, value) for name, value in draft["headers"]] + [("Signature", vector["signature"])]
     presented = collect(draft["method"], draft["target"], headers, draft["body"].encode())
     instant = datetime.fromisoformat("2014-01-05T21:31:45+00:00").timestamp()
-    assert not inspect(presented, Terms(True, SignaturePolicy(), instant, None))
+    assert not inspect(presented, Terms(True, Settings(), instant, None))
     # No certificate, and C.1 and C.2 leave out the digest, which this bank wants; nothing else is wrong.
     assert {fault.path for fault in presented.faults} <= {"TPP-Signature-Certificate", "Signature"}
     assert presented.signing_string == vector["signingString"]

@@ -9,7 +9,8 @@ from importlib import import_module
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
+from emulator.api.signature import SignatureRefused, Verified, check
+from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.httpsig.signing import CANDIDATES
 from tests.cases import cases
@@ -29,7 +30,7 @@ def as_served(client: Making) -> Verified:
         present={name.lower(): value for name, value in headers},
         clients=CLIENTS,
         digest_required=client.wanted,
-        policy=client.policy,
+        settings=client.settings,
         instant=client.now.timestamp(),
         trusted_ca=client.trusted_ca,
     )
@@ -88,16 +89,16 @@ def test_a_digest_is_missed_where_one_is_required_now(making: Making) -> None:
 
 
 def test_the_certificate_is_measured_by_the_authority_that_is_trusted_now(authority: CertificateAuthority) -> None:
-    own = SignaturePolicy(trust="sandbox-ca")
-    trusted = Making(authority.issue("trusted"), policy=own, trusted_ca=authority.certificate)
+    own = Settings(trust="sandbox-ca")
+    trusted = Making(authority.issue("trusted"), settings=own, trusted_ca=authority.certificate)
     as_served(trusted)
     other = CertificateAuthority(None, clock=lambda: NOW).certificate
     assert "signed by another key" in refused(trusted.but(trusted_ca=other))
 
 
-def test_another_policy_is_applied_anew(making: Making) -> None:
+def test_another_settings_is_applied_anew(making: Making) -> None:
     late = making.with_header("Date", "Mon, 02 Mar 2026 07:00:00 GMT")
-    as_served(late.but(policy=SignaturePolicy(date_skew=86_400)))
+    as_served(late.but(settings=Settings(date_skew=86_400)))
     assert "behind real time" in refused(late)
 
 
