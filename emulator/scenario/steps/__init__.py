@@ -17,7 +17,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.conditions import ABSENT, NAMED, Nested, Operators, Single, compiled
+from emulator.bank import conditions
+from emulator.bank.conditions import ABSENT, NAMED, Nested, Operators, Single
 from emulator.bank.problems import written
 from emulator.bank.validation import Adds, Mismatch, Model, Names, Omittable, filled, refuse, validate
 from emulator.discovery import modules
@@ -148,7 +149,7 @@ def _differences(wanted: Expect, answer: ReceivedAnswer) -> Iterator[str]:
 
 
 def _compared(stated: Any, value: Any, name: str, *, strict: bool) -> Iterator[str]:
-    for path, text in compiled(stated, strict=strict).differences(value):
+    for path, text in conditions.differences(stated, value, strict=strict):
         place = written((name, *path)) if name else written(path) or "the body"
         yield f"{place}: {text}"
 
