@@ -72,7 +72,7 @@ FAULTS = (
         "unit/payments/test_exchange.py",
     ),
     Fault(
-        "bank/booking/settlement.py",
+        "bank/settlement.py",
         "if not chosen or (whole and len(chosen) < len(waiting)):",
         "if not chosen:",
         "a bulk for all or nothing begins with a part of the money",

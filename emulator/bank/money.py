@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOpe
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from emulator.bank.documents import CurrencyExchange, Price
+from emulator.bank.documents import Price
 from emulator.bank.errors import BankError, quoted
 
 # NOK for one unit of the currency, for every currency of the interface.
@@ -200,14 +200,3 @@ class PriceList:
 
 
 BUILT_IN_PRICES = PriceList({})
-
-
-def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:
-    """`currencyExchange` of a transaction: `rate` is the price of one `unit`."""
-    return {
-        "sourceCurrency": source,
-        "exchangeRate": format(rate, "f"),
-        "unitCurrency": unit,
-        "targetCurrency": target,
-        "quotationDate": date,
-    }
