@@ -21,7 +21,7 @@ from typing_extensions import TypeAliasType
 
 from emulator.bank.errors import counted
 from emulator.bank.problems import Path, described
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse, union
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, union
 
 if TYPE_CHECKING:
     import re2
@@ -353,7 +353,7 @@ def _fact(value: Any) -> Any:
 
 _Fact = Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]})]
 
-_NO_OPERATORS = Adds({"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
+_NO_OPERATORS = Field(json_schema_extra={"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
 
 _MOST_ENTRIES = 1000  # of a list
 if TYPE_CHECKING:

@@ -339,14 +339,9 @@ def deliver(bank: Bank) -> None:
 
 def view(notification: Notification) -> dict[str, Any]:
     """A notification as the control interface and the console show it."""
+    stored: Mapping[str, Any] = notification
     return {
-        "id": notification["id"],
-        "target": notification["target"],
-        "tpp": notification["tpp"],
-        "uri": notification["uri"],
-        "place": notification["place"],
-        "state": notification["state"],
-        "body": notification["body"],
+        **{name: stored[name] for name in ("id", "target", "tpp", "uri", "place", "state", "body")},
         "created": date_time(notification["created"]),
         "nextAttempt": date_time(notification["due"]) if "due" in notification else None,
         "forged": "forged" in notification,

@@ -156,16 +156,6 @@ class Reads:
 
 
 @dataclass(frozen=True, eq=False)
-class Adds:
-    """Adds constraints to the JSON Schema of a type that only its validators know."""
-
-    schema: Mapping[str, Any]
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), **self.schema}
-
-
-@dataclass(frozen=True, eq=False)
 class Names:
     """The names in a mapping fit `pattern`; `text` is the sentence about one that does not."""
 

@@ -7,7 +7,7 @@ what is known (`step`), so a step whose result the request has brought is skippe
     status       meaning                              changed by
     started      waits for the customer               the steps; they only add members
     finalised    approved                             `complete`
-    failed       declined, expired, refused, voided   `decline`, `expire`, `fail`, `void`
+    failed       declined, expired, refused, voided   `decline`, `fail`, `void`
 
 Nothing leaves `finalised` and `failed`. The functions here do not check that: their callers ask `is_open` first (pages:
 410, control: CONFLICT) and call what ends an SCA within a transaction, which undoes what a FORMAT_ERROR leaves half
@@ -283,8 +283,10 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
     scripted = sca.get("outcome")
     if scripted == "abandon":
         return None
+    if scripted == "reject":
+        return decline(bank, sca)
     if scripted is not None:
-        return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
+        return fail(bank, sca, {"expire": EXPIRED, "fail": CORE_FAILED}[scripted])
     effect = _effect(bank, sca)
     if effect is not None:
         try:
@@ -316,12 +318,7 @@ def decline(bank: Bank, sca: Sca) -> str:
     return fail(bank, sca, DECLINED)
 
 
-def expire(bank: Bank, sca: Sca) -> str:
-    """The SCA expires: nothing else changes."""
-    return fail(bank, sca, EXPIRED)
-
-
-def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
+def fail(bank: Bank, sca: Sca, failure: ScaFailure) -> str:
     """End an SCA without success and return the redirect that says why; one that is too late has expired anyhow."""
     if is_late(bank, sca):
         failure = EXPIRED
