@@ -58,7 +58,6 @@ from emulator.bank.kinds import BASKET, PAYMENT, SCA
 from emulator.store import Kind
 
 LIFETIME = timedelta(minutes=10)
-STEPS = ("identity", "method", "context", "approve")
 # The methods that the bank offers; real ones that carry a brand have names of the sandbox.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
@@ -194,27 +193,26 @@ def release(bank: Bank, target: str) -> None:
         bank.documents.put(SCA, sca)
 
 
-def step(bank: Bank, sca: Sca) -> str:
-    """The current step of an open SCA."""
-    if "person" not in sca:
-        return "identity"
-    if "method" not in sca:
-        return "method"
-    if needs_choice(bank, sca):
-        return "context"
-    return "approve"
-
-
-def steps_ahead(bank: Bank, sca: Sca) -> int:
-    """The number of steps after the current one of an open SCA, as far as its person is known."""
-    ahead = STEPS[STEPS.index(step(bank, sca)) + 1 :]
+def _steps(bank: Bank, sca: Sca) -> list[str]:
+    """The steps of an open SCA that are left, as far as its person is known."""
     who = sca.get("person") or expected(sca)
     needed = {
+        "identity": "person" not in sca,
         "method": "method" not in sca,
         "context": who is not None and needs_choice(bank, {**sca, "person": who}),
         "approve": True,
     }
-    return sum(needed[name] for name in ahead)
+    return [name for name, is_needed in needed.items() if is_needed]
+
+
+def step(bank: Bank, sca: Sca) -> str:
+    """The current step of an open SCA."""
+    return _steps(bank, sca)[0]
+
+
+def steps_ahead(bank: Bank, sca: Sca) -> int:
+    """The number of steps after the current one of an open SCA, as far as its person is known."""
+    return len(_steps(bank, sca)) - 1
 
 
 def note_mistyping(bank: Bank, sca: Sca) -> bool:
