@@ -271,29 +271,22 @@ _MOST_ERRORS = 1000  # errors of pydantic that are shown before any is left out
 
 def validate(form: type[M], value: Any) -> tuple[M | None, list[Problem]]:
     """The model of `value`, or its problems, at most a hundred."""
-    try:
-        return form.model_validate(value), []
-    except Invalid as error:
-        return None, list(problems(_first(form.model_validate, error, value), value))
+    return validate_as(form, value)
 
 
 def validate_as(form: Any, value: Any) -> tuple[Any, list[Problem]]:
     """The same for a type that is not a model, such as a union of models."""
-    adapter = _adapter(form)
+    check = _adapter(form).validate_python
     try:
-        return adapter.validate_python(value), []
+        return check(value), []
     except Invalid as error:
-        return None, list(problems(_first(adapter.validate_python, error, value), value))
-
-
-def _first(check: Callable[[Any], Any], error: Invalid, value: Any) -> Invalid:
-    """The error about the beginning of `value`, if telling all of it would take long."""
-    if error.error_count() > _MOST_ERRORS:
+        refused = error
+    if refused.error_count() > _MOST_ERRORS:  # to tell all of it would take long
         try:
             check(beginning(value, MOST_SHOWN))
         except Invalid as first:
-            return first
-    return error
+            refused = first
+    return None, list(problems(refused, value))
 
 
 @lru_cache(maxsize=256)
