@@ -330,8 +330,7 @@ def lapse(bank: Bank, sca: Sca) -> None:
     del sca["due"]
     sca["timedOut"] = True
     bank.documents.put(SCA, sca)
-    if bank.settings.notifications:
-        notifications.sca_ended(bank, {**sca, "status": "failed"})
+    notifications.sca_ended(bank, {**sca, "status": "failed"})
 
 
 def _close(
@@ -355,7 +354,7 @@ def _close(
     if status == "failed" and linked:
         _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
-    if bank.settings.notifications and not notified:
+    if not notified:
         notifications.sca_ended(bank, sca)
 
 
