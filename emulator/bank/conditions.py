@@ -70,13 +70,11 @@ Condition = Any
 
 def fits(stated: Condition, value: Any, *, strict: bool = False) -> bool:
     """Whether a value fits; common conditions are evaluated without building the texts of differences."""
-    if isinstance(stated, Operators):
-        return next(_unmet(stated, value, strict), None) is None
+    if isinstance(stated, str | int | float):
+        return _is_same(stated, value, strict)
     if isinstance(stated, dict) and isinstance(value, dict):
         return all(fits(inner, value.get(name, ABSENT), strict=strict) for name, inner in stated.items())
-    if isinstance(stated, dict | list):
-        return next(differences(stated, value, strict=strict), None) is None
-    return _is_same(stated, value, strict)
+    return next(differences(stated, value, strict=strict), None) is None
 
 
 def differences(stated: Condition, value: Any, path: Path = (), *, strict: bool = False) -> Iterator[Difference]:
