@@ -167,9 +167,7 @@ class Clock:
 
     def with_moment(self) -> ClockDocument:
         """The clock's document with the moment of a live clock added, for a snapshot of the documents."""
-        if self.mode == "frozen":
-            return {"id": "clock", "mode": "frozen", "now": self.stamp()}
-        return {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
+        return {**(CLOCK.read(self._documents) or NEW_CLOCK), "now": self.stamp()}
 
     def resume(self) -> None:
         """Let a live clock continue from the moment that `with_moment` stored."""

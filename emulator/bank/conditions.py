@@ -1,4 +1,4 @@
-"""Conditions on a value: their forms in a file, and as they are evaluated.
+"""Conditions on a value: their forms in a file, and how a value is compared with one.
 
 A condition is exact (a text may have `*`), or `{gt, lt, in, regex, absent}`, or a mapping or list of conditions. Rules
 match requests with them, stories check answers. A rule compares loosely (`10` fits "10.00", because headers and amounts
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Self
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -22,7 +21,7 @@ from typing_extensions import TypeAliasType
 
 from emulator.bank.errors import counted
 from emulator.bank.problems import Path, described
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Reads, refuse, union
+from emulator.bank.validation import Mismatch, Model, Omittable, Reads, refuse, union
 
 if TYPE_CHECKING:
     import re2
@@ -65,26 +64,35 @@ ABSENT = object()
 MOST_COMPARED = 50  # entries of a list that are compared to find the most similar one
 Difference = tuple[Path, str]
 
-
-class Condition(Protocol):
-    """A condition that a value fits or not."""
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        """Where and why `value` (or ABSENT) does not fit; yields nothing if it fits."""
+Condition = Any
+"""What a validated form states: a value, a text with `*`, Operators, or a list or mapping of conditions."""
 
 
-def fits(condition: Condition, value: Any) -> bool:
+def fits(stated: Condition, value: Any, *, strict: bool = False) -> bool:
     """Whether a value fits; common conditions are evaluated without building the texts of differences."""
-    if isinstance(condition, Exactly):
-        return condition.holds(value)
-    if isinstance(condition, Members) and isinstance(value, dict):
-        return all(fits(inner, value.get(name, ABSENT)) for name, inner in condition.members)
-    return next(condition.differences(value), None) is None
+    if isinstance(stated, str | int | float):
+        return _is_same(stated, value, strict)
+    if isinstance(stated, dict) and isinstance(value, dict):
+        return all(fits(inner, value.get(name, ABSENT), strict=strict) for name, inner in stated.items())
+    return next(differences(stated, value, strict=strict), None) is None
 
 
-def is_absence(condition: Condition) -> bool:
+def differences(stated: Condition, value: Any, path: Path = (), *, strict: bool = False) -> Iterator[Difference]:
+    """Where and why `value` (or ABSENT) does not fit; yields nothing if it fits."""
+    if isinstance(stated, Operators):
+        for text in _unmet(stated, value, strict):
+            yield path, f"expected {text}, found {_described(value)}"
+    elif isinstance(stated, dict):
+        yield from _of_members(stated, value, path, strict)
+    elif isinstance(stated, list):
+        yield from _of_entries(stated, value, path, strict)
+    elif not _is_same(stated, value, strict):
+        yield path, f"expected {described(stated)}, found {_described(value)}"
+
+
+def is_absence(stated: Condition) -> bool:
     """Whether nothing but an absent value fits."""
-    return isinstance(condition, Restricted) and condition.absent is True
+    return isinstance(stated, Operators) and stated.absent is True
 
 
 def number(value: Any) -> Decimal | None:
@@ -121,32 +129,21 @@ def _described(value: Any) -> str:
     return "nothing" if value is ABSENT else described(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Exactly:
-    """A text (with `*`), a number, true, false or null."""
-
-    wanted: Any
-    strict: bool = False
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if not self.holds(value):
-            yield path, f"expected {described(self.wanted)}, found {_described(value)}"
-
-    def holds(self, value: Any) -> bool:
-        wanted = self.wanted
-        if value is ABSENT:
-            return False
-        if isinstance(wanted, str):
-            if isinstance(value, dict | list):
-                return wanted == "*"
-            # With a * it is a pattern, as a regex is, and not a text of its own type.
-            text = _text_of(value, self.strict and "*" not in wanted)
-            return text is not None and wildcard(wanted, text)
-        if isinstance(wanted, bool) or wanted is None:
-            return value is wanted or (not self.strict and isinstance(value, str) and value == _as_text(wanted))
-        if isinstance(value, bool) or (self.strict and isinstance(value, str)):
-            return False
-        return number(value) == number(wanted)
+def _is_same(wanted: Any, value: Any, strict: bool) -> bool:
+    """Whether a value is the one wanted: a text (with `*`), a number, true, false or null."""
+    if value is ABSENT:
+        return False
+    if isinstance(wanted, str):
+        if isinstance(value, dict | list):
+            return wanted == "*"
+        # With a * it is a pattern, as a regex is, and not a text of its own type.
+        text = _text_of(value, strict and "*" not in wanted)
+        return text is not None and wildcard(wanted, text)
+    if isinstance(wanted, bool) or wanted is None:
+        return value is wanted or (not strict and isinstance(value, str) and value == _as_text(wanted))
+    if isinstance(value, bool) or (strict and isinstance(value, str)):
+        return False
+    return number(value) == number(wanted)
 
 
 def _text_of(value: Any, strict: bool) -> str | None:
@@ -162,105 +159,64 @@ def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """`in`: one of several; `texts` are those without `*`, possibly very many; `listed` names all of them."""
+def _unmet(stated: Operators, value: Any, strict: bool) -> Iterator[str]:
+    """What a value does not fit, in words: it must fit all operators.
 
-    texts: frozenset[str]
-    others: tuple[Exactly, ...]
-    listed: str
-    strict: bool = False
-
-    @classmethod
-    def of(cls, wanted: list[Any], strict: bool) -> OneOf:
-        """The condition that a value is one of those wanted."""
-        texts = frozenset(one for one in wanted if isinstance(one, str) and "*" not in one)
-        others = tuple(Exactly(one, strict) for one in wanted if not isinstance(one, str) or "*" in one)
-        return cls(texts, others, ", ".join(map(str, wanted)), strict)
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if _text_of(value, self.strict) not in self.texts and not any(fits(other, value) for other in self.others):
-            yield path, f"expected one of {self.listed}, found {_described(value)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Restricted:
-    """Operators, all of which a value must fit; None: not stated.
-
-    `gt` and `lt` compare numbers, also numbers in text; of `pattern` the text contains a match; `absent`: true if the
+    `gt` and `lt` compare numbers, also numbers in text; of `regex` the text contains a match; `absent`: true if the
     member must be absent, false if it must be present.
     """
-
-    gt: Decimal | None = None
-    lt: Decimal | None = None
-    among: OneOf | None = None
-    pattern: re2._Regexp | None = None
-    absent: bool | None = None
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        actual = number(value)
-        if self.gt is not None and (actual is None or actual <= self.gt):
-            yield path, f"expected more than {self.gt}, found {_described(value)}"
-        if self.lt is not None and (actual is None or actual >= self.lt):
-            yield path, f"expected less than {self.lt}, found {_described(value)}"
-        if self.among is not None:
-            yield from self.among.differences(value, path)
-        if self.pattern is not None and not (
-            isinstance(value, str | int | float) and matches(self.pattern, _as_text(value))
-        ):
-            yield path, f"expected text that matches {self.pattern.pattern}, found {_described(value)}"
-        if self.absent is not None and (value is ABSENT) != self.absent:
-            yield path, f"expected {'nothing' if self.absent else 'a value'}, found {_described(value)}"
+    actual = number(value)
+    if stated.gt is not None and (actual is None or actual <= _bound_of(stated.gt)):
+        yield f"more than {_bound_of(stated.gt)}"
+    if stated.lt is not None and (actual is None or actual >= _bound_of(stated.lt)):
+        yield f"less than {_bound_of(stated.lt)}"
+    if stated.in_ is not None and not stated.lists(value, strict):
+        yield f"one of {', '.join(map(str, stated.listed))}"
+    if stated.regex is not None and not (
+        isinstance(value, str | int | float) and matches(stated.pattern, _as_text(value))
+    ):
+        yield f"text that matches {stated.regex}"
+    if stated.absent is not None and (value is ABSENT) != stated.absent:
+        yield "nothing" if stated.absent else "a value"
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+def _bound_of(stated: Any) -> Decimal:
+    return number(stated) or Decimal(0)  # a text with `${name}` that no story has filled is no number
+
+
+def _of_members(stated: dict[str, Any], value: Any, path: Path, strict: bool) -> Iterator[Difference]:
     """A mapping with at least these members; in a rule, a list with at least one such entry fits too."""
-
-    members: tuple[tuple[str, Condition], ...]
-    strict: bool = False
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if isinstance(value, list) and not self.strict:
-            if not any(fits(self, entry) for entry in value):
-                yield path, "expected an entry that fits, found none"
-            return
-        if value is ABSENT and self.members:
-            value = {}
-        if not isinstance(value, dict):
-            yield path, f"expected a mapping, found {_described(value)}"
-            return
-        for name, condition in self.members:
-            yield from condition.differences(value.get(name, ABSENT), (*path, name))
+    if isinstance(value, list) and not strict:
+        if not any(fits(stated, entry) for entry in value):
+            yield path, "expected an entry that fits, found none"
+        return
+    if value is ABSENT and stated:
+        value = {}
+    if not isinstance(value, dict):
+        yield path, f"expected a mapping, found {_described(value)}"
+        return
+    for name, condition in stated.items():
+        yield from differences(condition, value.get(name, ABSENT), (*path, name), strict=strict)
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+def _of_entries(stated: list[Any], value: Any, path: Path, strict: bool) -> Iterator[Difference]:
     """A list with these entries in this order, possibly with others between them; without entries, an empty list."""
-
-    entries: tuple[Condition, ...]
-
-    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if not isinstance(value, list):
-            yield path, f"expected a list, found {_described(value)}"
+    if not isinstance(value, list):
+        yield path, f"expected a list, found {_described(value)}"
+        return
+    if not stated and value:
+        yield path, f"expected an empty list, found {counted(len(value), 'entry', 'entries')}"
+    at = 0
+    for index, entry in enumerate(stated):
+        position = next((i for i in range(at, len(value)) if fits(entry, value[i], strict=strict)), None)
+        if position is None:
+            # why the entry that differs least does not fit
+            rest = enumerate(value[at : at + MOST_COMPARED], at)
+            none = [(path, f"expected an entry {index + 1} that fits, found no more entries")]
+            several = (list(differences(entry, one, (*path, place), strict=strict)) for place, one in rest)
+            yield from min(several, key=len, default=none)
             return
-        if not self.entries and value:
-            yield path, f"expected an empty list, found {counted(len(value), 'entry', 'entries')}"
-        at = 0
-        for index, entry in enumerate(self.entries):
-            position = next((i for i in range(at, len(value)) if fits(entry, value[i])), None)
-            if position is None:
-                yield from self._nearest(entry, index, value[at:], at, path)
-                return
-            at = position + 1
-
-    def _nearest(self, entry: Condition, index: int, rest: list[Any], start: int, path: Path) -> Iterator[Difference]:
-        """Why the entry that differs least does not fit."""
-        if not rest:
-            yield path, f"expected an entry {index + 1} that fits, found no more entries"
-            return
-        several = [list(entry.differences(value, (*path, start + at))) for at, value in enumerate(rest[:MOST_COMPARED])]
-        yield from min(several, key=len)
+        at = position + 1
 
 
 # Forms
@@ -359,6 +315,30 @@ class Operators(Model):
             refuse(Mismatch(text=f"No number is more than {self.gt} and less than {self.lt}.", value=self))
         return self
 
+    @property
+    def listed(self) -> list[Any]:
+        """The values of `in`, before a story has filled it a text with `${name}`."""
+        return self.in_ if isinstance(self.in_, list) else [self.in_]
+
+    def lists(self, value: Any, strict: bool) -> bool:
+        """Whether `in` names a value."""
+        texts, others = self._texts_and_others
+        return _text_of(value, strict) in texts or any(_is_same(other, value, strict) for other in others)
+
+    @cached_property
+    def _texts_and_others(self) -> tuple[frozenset[str], list[Any]]:
+        """Of the values of `in` the texts without `*`, possibly very many, and the others."""
+        texts = frozenset(one for one in self.listed if isinstance(one, str) and "*" not in one)
+        return texts, [one for one in self.listed if not isinstance(one, str) or "*" in one]
+
+    @cached_property
+    def pattern(self) -> re2._Regexp:
+        return expression(self.regex or "")
+
+    def with_words(self, words: list[Any]) -> Operators:
+        """The same with these values in `in`; a copy by `model_copy` would take over what is derived from others."""
+        return self.model_validate({**self.model_dump(by_alias=True, exclude_unset=True), "in": words})
+
 
 NO_NULL = "No request has null here; {absent: true} means that there is nothing."
 
@@ -371,7 +351,7 @@ def _fact(value: Any) -> Any:
 
 _Fact = Annotated[Any, Reads(_fact, {"type": ["string", "number", "boolean"]})]
 
-_NO_OPERATORS = Adds({"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
+_NO_OPERATORS = Field(json_schema_extra={"propertyNames": {"not": {"enum": [*OPERATORS, *sorted(FOREIGN)]}}})
 
 _MOST_ENTRIES = 1000  # of a list
 if TYPE_CHECKING:
@@ -395,25 +375,3 @@ else:
     # A condition, or members and entries that are themselves conditions; of what a request has, where no null is.
     Nested = _nested("Nested", Scalar)
     NestedFacts = _nested("NestedFacts", _Fact)
-
-
-# From a form to its condition
-
-
-def compiled(stated: Any, *, strict: bool = False) -> Condition:
-    """The condition for a validated form: a value, a text with `*`, Operators, a list or a mapping."""
-    if isinstance(stated, Operators):
-        listed = stated.in_ if isinstance(stated.in_, list) else [stated.in_]
-        return Restricted(
-            # A text with `${name}` that no story has filled is no number.
-            gt=None if stated.gt is None else number(stated.gt) or Decimal(0),
-            lt=None if stated.lt is None else number(stated.lt) or Decimal(0),
-            among=None if stated.in_ is None else OneOf.of(listed, strict),
-            pattern=None if stated.regex is None else expression(stated.regex),
-            absent=stated.absent,
-        )
-    if isinstance(stated, list):
-        return Entries(tuple(compiled(entry, strict=strict) for entry in stated))
-    if isinstance(stated, dict):
-        return Members(tuple((name, compiled(inner, strict=strict)) for name, inner in stated.items()), strict)
-    return Exactly(stated, strict)

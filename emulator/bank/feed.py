@@ -21,7 +21,7 @@ import orjson
 from pydantic import ConfigDict, Field, model_validator
 
 from emulator.bank.clock import OSLO, later, stamp
-from emulator.bank.conditions import ABSENT, Condition, Members, Single, compiled, fits
+from emulator.bank.conditions import ABSENT, Single, fits
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.money import plain, quantize
 from emulator.bank.problems import Problem
@@ -78,16 +78,13 @@ class FeedMatch(Model):
     transaction_details: Member = None
 
     @cached_property
-    def _account(self) -> Condition | None:
-        return compiled(self.account) if "account" in self.model_fields_set else None
-
-    @cached_property
-    def _condition(self) -> Condition:
+    def _condition(self) -> dict[str, Any]:
+        """The condition on an entry, by the names that its members have there."""
         return _members(self)
 
     def fits(self, entry: Entry, accounts: Sequence[str]) -> bool:
         """Whether it selects an entry; `accounts`: the id and numbers of its account or card."""
-        if self._account is not None and not any(fits(self._account, name) for name in accounts):
+        if "account" in self.model_fields_set and not any(fits(self.account, name) for name in accounts):
             return False
         if "cardId" not in entry:  # by the names in lists
             amount = {"amount": entry["amount"], "currency": entry["currency"]}
@@ -95,13 +92,13 @@ class FeedMatch(Model):
         return fits(self._condition, entry)
 
 
-def _members(stated: Model) -> Condition:
-    pairs = []
-    for name in sorted(stated.model_fields_set - {"account"}):
+def _members(stated: Model) -> dict[str, Any]:
+    members = {}
+    for name in stated.model_fields_set - {"account"}:
         value = getattr(stated, name)
-        wanted = _members(value) if isinstance(value, _AmountMatch | _AccountMatch) else compiled(value)
-        pairs.append((type(stated).model_fields[name].alias or name, wanted))
-    return Members(tuple(pairs))
+        inner = _members(value) if isinstance(value, _AmountMatch | _AccountMatch) else value
+        members[type(stated).model_fields[name].alias or name] = inner
+    return members
 
 
 Entry = Mapping[str, Any]
@@ -158,11 +155,11 @@ class FeedEffect(Model):
     def _can_match(self) -> Self:
         """Refuse a condition that none of the entries can meet on which it acts: nobody would notice the mistake."""
         when = self.when or FeedMatch.model_validate({})
-        if "status" in when.model_fields_set and not fits(compiled(when.status), self.status):
+        if "status" in when.model_fields_set and not fits(when.status, self.status):
             text = f"{self.effect} acts on entries with the status {self.status}."
             refuse(Mismatch(text=text, path=("when", "status")))
         dated = "booking_date" in when.model_fields_set and self.status == "pending"
-        if dated and not fits(compiled(when.booking_date), ABSENT):
+        if dated and not fits(when.booking_date, ABSENT):
             refuse(Mismatch(text="A pending entry has no bookingDate.", path=("when", "bookingDate")))
         return self
 

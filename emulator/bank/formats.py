@@ -149,15 +149,14 @@ def composed(value: Value) -> Value:
     So equal texts are equal and every letter counts once: Apple's systems and PDF files write `å` as two characters.
     A text of more than 1000 characters stays as it is: the time to compose marks grows with the square of their number.
     """
-    return _composed(value)  # type: ignore[no-any-return]
-
-
-def _composed(value: Any) -> Any:
+    changed: Any = value
     if isinstance(value, str):
-        return value if value.isascii() or len(value) > 1000 else normalize("NFC", value)
-    if isinstance(value, dict):
-        return {_composed(name): _composed(inner) for name, inner in value.items()}
-    return [_composed(inner) for inner in value] if isinstance(value, list) else value
+        changed = value if value.isascii() or len(value) > 1000 else normalize("NFC", value)
+    elif isinstance(value, dict):
+        changed = {composed(name): composed(inner) for name, inner in value.items()}
+    elif isinstance(value, list):
+        changed = [composed(inner) for inner in value]
+    return changed  # type: ignore[no-any-return]
 
 
 _BACKSLASH, _DELETE = b"\\\x7f"  # ints: searching bytes for an int is faster than for bytes

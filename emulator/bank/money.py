@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOpe
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from emulator.bank.documents import CurrencyExchange, Price
+from emulator.bank.documents import Price
 from emulator.bank.errors import BankError, quoted
 
 # NOK for one unit of the currency, for every currency of the interface.
@@ -53,8 +53,7 @@ MOST_DIGITS = 18  # digits of an amount, including those of the fraction
 _AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?", re.ASCII)
 # Enough precision for any sum of amounts of 18 digits, independent of the thread's own context.
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
-_QUANTA = {units: Decimal(1).scaleb(-units, _EXACT) for units in (0, 2, 3, 5)}
-_QUANTUM = {currency: _QUANTA[units] for currency, units in MINOR_UNITS.items()}
+_QUANTUM = {currency: Decimal(1).scaleb(-units, _EXACT) for currency, units in MINOR_UNITS.items()}
 
 
 def quantum(currency: str) -> Decimal:
@@ -123,7 +122,6 @@ def _wrong_units(text: str, currency: str) -> str:
 # In NOK; `conversion` is charged if the account and the payment have different currencies. assumed: documented
 # is only that payments within NOK are free.
 FEES: Mapping[str, str] = {"conversion": "25.00", "crossBorder": "50.00"}
-
 
 ZERO = Decimal(0)
 HOME = "NOK"
@@ -200,14 +198,3 @@ class PriceList:
 
 
 BUILT_IN_PRICES = PriceList({})
-
-
-def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:
-    """`currencyExchange` of a transaction: `rate` is the price of one `unit`."""
-    return {
-        "sourceCurrency": source,
-        "exchangeRate": format(rate, "f"),
-        "unitCurrency": unit,
-        "targetCurrency": target,
-        "quotationDate": date,
-    }

@@ -17,7 +17,6 @@ cannot (server-side request forgery). Therefore:
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -140,19 +139,18 @@ def is_certified(host: str, domains: Iterable[str]) -> bool:
 def _covers(domain: str, host: str) -> bool:
     wildcard = domain.startswith("*.")
     base = domain[2:] if wildcard else domain
-    if "." not in base or _is_address(host) or _is_address(base):
+    if "." not in base or _address(host) is not None or _address(base) is not None:
         return False
     if wildcard:
         return host.partition(".")[2] == base
     return host == base or host.endswith(f".{base}")
 
 
-def _is_address(host: str) -> bool:
+def _address(text: str) -> IpAddress | None:
     try:
-        ip_address(host)
+        return ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def refusal(target: Target, domains: Sequence[str], allowed: Collection[Host]) -> str | None:
@@ -183,12 +181,9 @@ def is_public(address: str) -> bool:
     Private, loopback, link-local (metadata services of clouds), shared, multicast and reserved addresses are not, nor
     are IPv6 addresses that embed any IPv4 address (mapped, 6to4, Teredo, NAT64).
     """
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return False
+    parsed = _address(address)
     if isinstance(parsed, IPv4Address):
         return parsed.is_global and not any(parsed in network for network in _NOT_PUBLIC_4)
-    if parsed.scope_id is not None or parsed not in _PUBLIC_6:
+    if parsed is None or parsed.scope_id is not None or parsed not in _PUBLIC_6:
         return False
     return parsed.is_global and not any(parsed in network for network in _NOT_PUBLIC_6)

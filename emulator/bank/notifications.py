@@ -86,8 +86,8 @@ def subscribe(
 
 
 def status_changed(bank: Bank, target: str, status: str) -> None:
-    """Queue a notification of the target's new status, if there is a subscriber who wants it."""
-    subscription = bank.documents.get(SUBSCRIPTION, target)
+    """Queue a notification of the target's new status, if the setting is on and a subscriber wants it."""
+    subscription = bank.documents.get(SUBSCRIPTION, target) if bank.settings.notifications else None
     if subscription is None:
         return
     resource = subscription["resource"]
@@ -103,10 +103,12 @@ def _body(resource: Resource, target: str, status: str) -> dict[str, str]:
 
 
 def sca_ended(bank: Bank, sca: Sca) -> None:
-    """Queue a notification of the new scaStatus for the subscriber of the SCA's target."""
+    """Queue a notification of the new scaStatus, if the setting is on and a subscriber of the SCA's target wants it."""
     target = sca.get("target")
-    subscription = bank.documents.get(SUBSCRIPTION, target) if target is not None else None
-    if target is None or subscription is None:
+    if target is None or not bank.settings.notifications:
+        return
+    subscription = bank.documents.get(SUBSCRIPTION, target)
+    if subscription is None:
         return
     if "SCA" in subscription["content"]:
         body = {f"{subscription['resource']}Id": target}
@@ -339,14 +341,9 @@ def deliver(bank: Bank) -> None:
 
 def view(notification: Notification) -> dict[str, Any]:
     """A notification as the control interface and the console show it."""
+    stored: Mapping[str, Any] = notification
     return {
-        "id": notification["id"],
-        "target": notification["target"],
-        "tpp": notification["tpp"],
-        "uri": notification["uri"],
-        "place": notification["place"],
-        "state": notification["state"],
-        "body": notification["body"],
+        **{name: stored[name] for name in ("id", "target", "tpp", "uri", "place", "state", "body")},
         "created": date_time(notification["created"]),
         "nextAttempt": date_time(notification["due"]) if "due" in notification else None,
         "forged": "forged" in notification,

@@ -123,7 +123,7 @@ def unknown(word: object, known: Collection[str], what: str) -> str:
     """A sentence about a word that is not in `known`, with a suggestion, or with the list if it is short."""
     end = guess(str(word), known)
     if not end:
-        end = f"; expected one of {', '.join(sorted(known))}." if len(known) <= MOST_LISTED else "."
+        end = f"; expected one of {', '.join(sorted(known))}." if 0 < len(known) <= MOST_LISTED else "."
     return f"{what} {str(word)[:LONGEST_NAME]!r}{end}"
 
 

@@ -8,13 +8,13 @@ misspelt word.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, reduce
 from operator import or_
 from types import UnionType
-from typing import Annotated, Any, ForwardRef, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, NoReturn, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -23,14 +23,15 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
     Tag,
     TypeAdapter,
+    model_validator,
 )
 from pydantic import ValidationError as Invalid
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
-from typing_extensions import TypeAliasType
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from emulator.bank import formats
 from emulator.bank.errors import counted
@@ -48,6 +49,21 @@ class Model(BaseModel):
     """A form: unknown members are refused, values are not converted, names are camelCase."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, defer_build=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _tells_its_members(cls, value: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
+        """Add to an error about an unknown member which ones the form has; not to one of very many."""
+        try:
+            return validated(value)
+        except Invalid as error:
+            if error.error_count() > _MOST_ERRORS:
+                raise
+            details = error.errors(include_url=False)
+            if not any(detail["type"] == "extra_forbidden" for detail in details):
+                raise
+            known = tuple(field.alias or name for name, field in cls.model_fields.items())
+            raise Invalid.from_exception_data(error.title, [_line(detail, known) for detail in details]) from None
 
 
 class _NotNull:
@@ -73,6 +89,17 @@ class Schema(GenerateJsonSchema):
         if schema_of_field.get("default", ...) is None:
             schema_of_field.pop("default")
         return schema_of_field
+
+
+def _line(detail: ErrorDetails, known: Collection[str]) -> InitErrorDetails:
+    """An error once more, that of an unknown member with those that are `known`."""
+    kind: str | PydanticCustomError = detail["type"]
+    context = detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        kind = PydanticCustomError("unknown_member", "", {"known": known})
+    elif kind in ("mismatch", "unknown_member"):
+        kind = PydanticCustomError(kind, "{text}", context)
+    return InitErrorDetails(type=kind, loc=detail["loc"], input=detail["input"], ctx=context)
 
 
 @dataclass
@@ -126,16 +153,6 @@ class Reads:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         del schema, handler
         return dict(self.schema)
-
-
-@dataclass(frozen=True, eq=False)
-class Adds:
-    """Adds constraints to the JSON Schema of a type that only its validators know."""
-
-    schema: Mapping[str, Any]
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), **self.schema}
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,29 +271,22 @@ _MOST_ERRORS = 1000  # errors of pydantic that are shown before any is left out
 
 def validate(form: type[M], value: Any) -> tuple[M | None, list[Problem]]:
     """The model of `value`, or its problems, at most a hundred."""
-    try:
-        return form.model_validate(value), []
-    except Invalid as error:
-        return None, list(problems(form, _first(form.model_validate, error, value), value))
+    return validate_as(form, value)
 
 
 def validate_as(form: Any, value: Any) -> tuple[Any, list[Problem]]:
     """The same for a type that is not a model, such as a union of models."""
-    adapter = _adapter(form)
+    check = _adapter(form).validate_python
     try:
-        return adapter.validate_python(value), []
+        return check(value), []
     except Invalid as error:
-        return None, list(problems(form, _first(adapter.validate_python, error, value), value))
-
-
-def _first(check: Callable[[Any], Any], error: Invalid, value: Any) -> Invalid:
-    """The error about the beginning of `value`, if telling all of it would take long."""
-    if error.error_count() > _MOST_ERRORS:
+        refused = error
+    if refused.error_count() > _MOST_ERRORS:  # to tell all of it would take long
         try:
             check(beginning(value, MOST_SHOWN))
         except Invalid as first:
-            return first
-    return error
+            refused = first
+    return None, list(problems(refused, value))
 
 
 @lru_cache(maxsize=256)
@@ -284,7 +294,7 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-def problems(form: Any, error: Invalid, value: Any) -> Iterator[Problem]:
+def problems(error: Invalid, value: Any) -> Iterator[Problem]:
     """The problems in pydantic's error about `value`."""
     seen: set[tuple[Path, str]] = set()
     for detail in error.errors(include_url=False):
@@ -292,8 +302,6 @@ def problems(form: Any, error: Invalid, value: Any) -> Iterator[Problem]:
             return
         path = place(detail["loc"], value)
         text = sentence(detail)
-        if detail["type"] == "extra_forbidden":
-            text = unknown(detail["loc"][-1], members_at(form, detail["loc"][:-1]), "There is no member")
         if (path, text) not in seen:
             seen.add((path, text))
             yield Problem(path, text)
@@ -323,6 +331,8 @@ def sentence(detail: Mapping[str, Any]) -> str:
         if ctx["known"]:
             return unknown(detail["input"], ctx["known"], ctx["text"])
         return str(ctx["text"]) or f"{_expected(ctx['expected'], detail['input'])}."
+    if detail["type"] in ("unknown_member", "extra_forbidden"):
+        return unknown(detail["loc"][-1], ctx.get("known", ()), "There is no member")
     if detail["type"] == "missing":
         return f"The member {detail['loc'][-1]} is missing."
     if detail["type"] == "string_type" and isinstance(detail["input"], bool | int | float):
@@ -376,59 +386,6 @@ def expected(detail: Mapping[str, Any]) -> str | None:
         size, bound, one, several = sizes[kind]
         return f"{size} {counted(ctx[bound], one, several)}"
     return None
-
-
-def members_at(form: Any, loc: Iterable[int | str]) -> list[str]:
-    """The members that a form allows at pydantic's path `loc`."""
-    aliases: dict[str, TypeAliasType] = {}  # by name: a recursive alias refers to itself by a ForwardRef
-    here = list(_arms(form, aliases))
-    for part in loc:
-        here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner, aliases)]
-    models = [one for one, _ in here if isinstance(one, type) and issubclass(one, BaseModel)]
-    return [field.alias or name for model in models for name, field in model.model_fields.items()]
-
-
-_Arm = tuple[Any, str]  # a member type of a union, and its tag
-
-
-def _arms(form: Any, aliases: dict[str, TypeAliasType], tag: str = "") -> Iterator[_Arm]:
-    """The types inside a union, an alias or Annotated; a plain type itself."""
-    origin = get_origin(form)
-    if isinstance(form, ForwardRef):
-        form = aliases.get(form.__forward_arg__, form)
-    if isinstance(form, TypeAliasType):
-        aliases[form.__name__] = form
-        yield from _arms(form.__value__, aliases, tag)
-    elif origin is Annotated:
-        inner, *extras = get_args(form)
-        yield from _arms(inner, aliases, next((one.tag for one in extras if isinstance(one, Tag)), tag))
-    elif origin is Union or origin is UnionType:
-        for arm in get_args(form):
-            yield from _arms(arm, aliases, tag)
-    else:
-        yield form, tag
-
-
-def _inside(arm: _Arm, part: int | str) -> Iterator[Any]:
-    """The types at one part of a path; the tag of an arm leads to the arm itself."""
-    form, tag = arm
-    if isinstance(part, str) and part.startswith("("):
-        if part == tag:
-            yield form
-    elif isinstance(form, type) and issubclass(form, BaseModel):
-        for name, field in form.model_fields.items():
-            if part == (field.alias or name):
-                yield field.annotation
-    elif isinstance(part, int) and _is_a(form, list):
-        yield get_args(form)[0]
-    elif isinstance(part, str) and _is_a(form, dict):
-        yield get_args(form)[1]
-
-
-def _is_a(form: Any, kind: type) -> bool:
-    """Whether a type is `list[...]` or `dict[...]`."""
-    origin: object = get_origin(form)
-    return origin is kind
 
 
 def json_schema(form: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from pydantic import AfterValidator, ConfigDict, Field
 
 from emulator.bank.clock import oslo_date
-from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Text100, filled, one_of, refuse
+from emulator.bank.validation import Mismatch, Model, Omittable, Text, Text100, filled, one_of, refuse
 from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Tpp
@@ -35,7 +35,9 @@ def _name(value: str) -> str:
     return value
 
 
-TppName = Annotated[str, filled(LONGEST_NAME), AfterValidator(_name), Adds({"pattern": f"^{TPP_NAME.pattern}$"})]
+TppName = Annotated[
+    str, filled(LONGEST_NAME), AfterValidator(_name), Field(json_schema_extra={"pattern": f"^{TPP_NAME.pattern}$"})
+]
 
 
 class NewTpp(Model):

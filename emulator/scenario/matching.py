@@ -16,18 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 from emulator.api.headers import IDS, one_spelling
 from emulator.api.operations import OperationVariant, operation_ids, variants
 from emulator.bank import conditions, products
-from emulator.bank.conditions import (
-    ABSENT,
-    NO_NULL,
-    Condition,
-    Exactly,
-    NestedFacts,
-    Operators,
-    Restricted,
-    Single,
-    compiled,
-    wildcard,
-)
+from emulator.bank.conditions import ABSENT, NO_NULL, Condition, NestedFacts, Operators, Single, wildcard
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.facts import SINGLE, Facts
@@ -121,11 +110,10 @@ def _can_have(variant: OperationVariant, name: str, condition: Condition) -> boo
 
 def _can_be(address: list[str], condition: Condition) -> bool:
     """Whether a path of this address, with or without the prefix of a bank, may meet a condition; in doubt, yes."""
-    if isinstance(condition, Restricted) and condition.among is not None:
-        among = condition.among
-        return any(_can_be(address, one) for one in (*map(Exactly, among.texts), *among.others))
-    if isinstance(condition, Exactly) and isinstance(condition.wanted, str):
-        text, star, _ = condition.wanted.partition("*")
+    if isinstance(condition, Operators) and condition.in_ is not None:
+        return any(_can_be(address, one) for one in condition.listed)
+    if isinstance(condition, str):
+        text, star, _ = condition.partition("*")
         start = text.find("/v1/")
         if star and start < 0:
             return text.startswith("/banks/") or any(begin.startswith(text) for begin in _BEGINNINGS)
@@ -172,19 +160,19 @@ class When(Model):
     @cached_property
     def _conditions(self) -> tuple[tuple[_Values, Condition], ...]:
         """Each condition with the values of a request that it is about."""
-        return tuple(self._compiled())
+        return tuple(self._about())
 
-    def _compiled(self) -> Iterator[tuple[_Values, Condition]]:
+    def _about(self) -> Iterator[tuple[_Values, Condition]]:
         for name in (one for one in type(self).model_fields if one in self.model_fields_set):
             stated = getattr(self, name)
             if name == "headers":
                 for header, value in stated.items():
-                    yield methodcaller("header", header), compiled(_spelled(header.lower(), value))
+                    yield methodcaller("header", header), _spelled(header.lower(), value)
             elif name == "query":
                 for parameter, value in stated.items():
-                    yield methodcaller("query", parameter), compiled(value)
+                    yield methodcaller("query", parameter), value
             else:
-                yield SINGLE[name], compiled(_SPELLED[name](stated) if name in _SPELLED else stated)
+                yield SINGLE[name], _SPELLED[name](stated) if name in _SPELLED else stated
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:
@@ -198,7 +186,7 @@ class When(Model):
 
     def _variants(self, names: Collection[str]) -> Iterator[OperationVariant]:
         """The operations that can have the facts of these names as they are stated."""
-        stated = [(name, compiled(getattr(self, name))) for name in names if name in self.model_fields_set]
+        stated = [(name, getattr(self, name)) for name in names if name in self.model_fields_set]
         for variant in variants().values():
             if all(_can_have(variant, name, condition) for name, condition in stated):
                 yield variant
@@ -250,7 +238,7 @@ def _spelled(header: str, stated: Any) -> Any:
         is_pattern = "*" in stated and header != "x-request-id"  # which may also be another text
         return stated.lower() if is_pattern else one_spelling(header, stated)
     if isinstance(stated, Operators) and isinstance(stated.in_, list):
-        return stated.model_copy(update={"in_": [_spelled(header, word) for word in stated.in_]})
+        return stated.with_words([_spelled(header, word) for word in stated.in_])
     return stated
 
 
@@ -258,7 +246,7 @@ def _account_spelled(stated: Any) -> Any:
     """A condition on the account that an IBAN or BBAN with blanks, dots or small letters meets too."""
     if isinstance(stated, Operators):
         listed = stated.in_ if isinstance(stated.in_, list) else []
-        return stated.model_copy(update={"in_": [*listed, *_plain_numbers(listed)]}) if listed else stated
+        return stated.with_words([*listed, *_plain_numbers(listed)]) if listed else stated
     plain = _plain_numbers([stated])
     return Operators.model_validate({"in": [stated, *plain]}) if plain else stated
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from emulator.bank.conditions import Operators, compiled, fits
+from emulator.bank.conditions import Operators, fits
 from emulator.bank.problems import Path, path_of
 from emulator.bank.settings import problems_in, schemas
 from emulator.bank.validation import Mismatch, Model, Reads, one_of, refuse, union
@@ -94,8 +94,7 @@ def possible_status(stated: Any, *, strict: bool = False) -> Any:
 def _is_met(stated: Any, strict: bool) -> bool:
     if "${" in str(stated):
         return True
-    condition = compiled(stated, strict=strict)
-    return any(fits(condition, status) for status in (*range(100, 600), *(() if strict else (0,))))
+    return any(fits(stated, status, strict=strict) for status in (*range(100, 600), *(() if strict else (0,))))
 
 
 def _settings(value: Any) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def test_a_directory_that_cannot_be_written_is_2_and_named(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("emulator.ca.authority.folder_written", full)
+    monkeypatch.setattr("emulator.ca.folder_written", full)
     assert run("tpp", "new", "shop") == (2, "", f"bank-emulator: --state {state}: No space left on device\n")
 
 

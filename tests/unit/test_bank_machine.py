@@ -19,12 +19,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from emulator.bank import fixtures, products
+from emulator.bank import fixtures, products, settlement
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
 from emulator.bank.payment import baskets, initiation, lifecycle, payments, progression

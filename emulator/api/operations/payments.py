@@ -27,11 +27,10 @@ from emulator.api.operation import (
 )
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import content_language
-from emulator.bank import products
+from emulator.bank import products, settlement
 from emulator.bank.accounts import accounts
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.customers import people
 from emulator.bank.documents import Basket, Payment
 from emulator.bank.errors import BankError

@@ -2,7 +2,7 @@
 
 Limits of length and number are here, and in consents.md#all-limits; lengths of texts also in payments.md and
 `tests/api/test_openapi.py`, the number of payments of a basket in baskets.md and `tests/unit/shapes/test_baskets.py`. A
-text that is booked has the same one in `answers.py` and `sandbox.py`, and `bank/booking/entries.py` cuts it
+text that is booked has the same one in `answers.py` and `sandbox.py`, and `bank/settlement.py` cuts it
 there. Checks that need the bank's documents or clock (accounts, dates, amounts), and check digits, belong to the
 products.
 """

@@ -15,7 +15,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, AccountRef, Card, Customer, TransactionDetails, Usage
 from emulator.bank.errors import BankError
 from emulator.bank.formats import digits_of
-from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION, HolderKind
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 
@@ -63,13 +63,6 @@ def own_side(account: Account, owner: str, *, outgoing: bool) -> TransactionDeta
     if outgoing:
         return {"debtorName": owner, "debtorAccount": own, "debtorAgent": bic}
     return {"creditorName": owner, "creditorAccount": own, "creditorAgent": bic}
-
-
-def is_readable(bank: Bank, resource_id: str, kind: HolderKind) -> bool:
-    """Whether an account or card account can be read by itself; a deleted one is only in lists."""
-    documents = bank.documents
-    resource = documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else documents.get(CARD, resource_id)
-    return resource is not None and resource["status"].lower() != DELETED
 
 
 def payer(bank: Bank, account_id: str) -> Account | None:

@@ -7,7 +7,7 @@ what is known (`step`), so a step whose result the request has brought is skippe
     status       meaning                              changed by
     started      waits for the customer               the steps; they only add members
     finalised    approved                             `complete`
-    failed       declined, expired, refused, voided   `decline`, `expire`, `fail`, `void`
+    failed       declined, expired, refused, voided   `decline`, `fail`, `void`
 
 Nothing leaves `finalised` and `failed`. The functions here do not check that: their callers ask `is_open` first (pages:
 410, control: CONFLICT) and call what ends an SCA within a transaction, which undoes what a FORMAT_ERROR leaves half
@@ -58,7 +58,6 @@ from emulator.bank.kinds import BASKET, PAYMENT, SCA
 from emulator.store import Kind
 
 LIFETIME = timedelta(minutes=10)
-STEPS = ("identity", "method", "context", "approve")
 # The methods that the bank offers; real ones that carry a brand have names of the sandbox.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
@@ -194,27 +193,26 @@ def release(bank: Bank, target: str) -> None:
         bank.documents.put(SCA, sca)
 
 
-def step(bank: Bank, sca: Sca) -> str:
-    """The current step of an open SCA."""
-    if "person" not in sca:
-        return "identity"
-    if "method" not in sca:
-        return "method"
-    if needs_choice(bank, sca):
-        return "context"
-    return "approve"
-
-
-def steps_ahead(bank: Bank, sca: Sca) -> int:
-    """The number of steps after the current one of an open SCA, as far as its person is known."""
-    ahead = STEPS[STEPS.index(step(bank, sca)) + 1 :]
+def _steps(bank: Bank, sca: Sca) -> list[str]:
+    """The steps of an open SCA that are left, as far as its person is known."""
     who = sca.get("person") or expected(sca)
     needed = {
+        "identity": "person" not in sca,
         "method": "method" not in sca,
         "context": who is not None and needs_choice(bank, {**sca, "person": who}),
         "approve": True,
     }
-    return sum(needed[name] for name in ahead)
+    return [name for name, is_needed in needed.items() if is_needed]
+
+
+def step(bank: Bank, sca: Sca) -> str:
+    """The current step of an open SCA."""
+    return _steps(bank, sca)[0]
+
+
+def steps_ahead(bank: Bank, sca: Sca) -> int:
+    """The number of steps after the current one of an open SCA, as far as its person is known."""
+    return len(_steps(bank, sca)) - 1
 
 
 def note_mistyping(bank: Bank, sca: Sca) -> bool:
@@ -283,8 +281,10 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
     scripted = sca.get("outcome")
     if scripted == "abandon":
         return None
+    if scripted == "reject":
+        return decline(bank, sca)
     if scripted is not None:
-        return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
+        return fail(bank, sca, {"expire": EXPIRED, "fail": CORE_FAILED}[scripted])
     effect = _effect(bank, sca)
     if effect is not None:
         try:
@@ -316,12 +316,7 @@ def decline(bank: Bank, sca: Sca) -> str:
     return fail(bank, sca, DECLINED)
 
 
-def expire(bank: Bank, sca: Sca) -> str:
-    """The SCA expires: nothing else changes."""
-    return fail(bank, sca, EXPIRED)
-
-
-def fail(bank: Bank, sca: Sca, failure: ScaFailure = CORE_FAILED) -> str:
+def fail(bank: Bank, sca: Sca, failure: ScaFailure) -> str:
     """End an SCA without success and return the redirect that says why; one that is too late has expired anyhow."""
     if is_late(bank, sca):
         failure = EXPIRED
@@ -335,8 +330,7 @@ def lapse(bank: Bank, sca: Sca) -> None:
     del sca["due"]
     sca["timedOut"] = True
     bank.documents.put(SCA, sca)
-    if bank.settings.notifications:
-        notifications.sca_ended(bank, {**sca, "status": "failed"})
+    notifications.sca_ended(bank, {**sca, "status": "failed"})
 
 
 def _close(
@@ -360,7 +354,7 @@ def _close(
     if status == "failed" and linked:
         _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
-    if bank.settings.notifications and not notified:
+    if not notified:
         notifications.sca_ended(bank, sca)
 
 

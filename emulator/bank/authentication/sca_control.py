@@ -84,7 +84,7 @@ def reject(bank: Bank, sca: Sca) -> str:
 
 
 def end(bank: Bank, sca: Sca, failure: machine.ScaFailure) -> str:
-    """`sca.fail` and `sca.expire` for the control interface: CONFLICT when the SCA has ended."""
+    """`sca.fail` for the control interface: CONFLICT when the SCA has ended."""
     _must_be_open(sca)
     return machine.fail(bank, sca, failure)
 

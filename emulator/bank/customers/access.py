@@ -30,7 +30,7 @@ from emulator.bank.clock import moment, stamp
 from emulator.bank.customers import consents, people, sessions
 from emulator.bank.documents import Account, Card, Consent, Psu, Quota, Session
 from emulator.bank.errors import BankError, ScaNeeded
-from emulator.bank.kinds import ACCOUNT, QUOTA, HolderKind
+from emulator.bank.kinds import ACCOUNT, CARD, QUOTA, HolderKind
 
 UNATTENDED_CALLS = 4
 COUNTED = ("balances", "transactions", "details")  # operations whose unattended calls are counted
@@ -179,20 +179,23 @@ def account_reader(
     the PSU; `quota`: the operation whose unattended calls this one counts among, if any.
     """
     psu = known_psu(bank, claim)
-    national_id, shown = psu["nationalId"], resource
-    if shown is not None:
-        resource = consents.resource_with_id(bank, claim.tpp_id, national_id, shown)
-        if not people.owns(bank, national_id, resource, kind=kind) or not accounts.is_readable(bank, resource, kind):
-            raise BankError("RESOURCE_UNKNOWN", f"There is no account {shown}.", "id")
+    national_id = psu["nationalId"]
+    held: Account | Card | None = None
+    if resource is not None:
+        identity = consents.resource_with_id(bank, claim.tpp_id, national_id, resource)
+        held = bank.documents.get(ACCOUNT, identity) if kind is ACCOUNT else bank.documents.get(CARD, identity)
+        # a deleted one is only in lists
+        if held is None or held["status"].lower() == accounts.DELETED or not people.owns(bank, national_id, held):
+            raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
     own = _own_sessions(bank, claim, national_id)
     context, agreement = _acting(bank, claim, national_id, own)
-    caller = Caller(national_id, psu["id"], context, agreement, resource=resource or "")
+    caller = Caller(national_id, psu["id"], context, agreement, resource="" if held is None else held["id"])
     if claim.attended or resource is None:
         _check_session(bank, claim, caller, own)
-    caller.consent = _valid_consent(bank, claim, caller, resource, kind)
-    is_its_one_id = bank.settings.account_ids == "same" and shown == resource
-    if resource is not None and not is_its_one_id and shown != caller.shown(bank, resource):
-        raise BankError("RESOURCE_UNKNOWN", f"The account has the id {shown} under another consent.", "id")
+    caller.consent = _valid_consent(bank, claim, caller, held)
+    is_its_one_id = bank.settings.account_ids == "same" and resource == caller.resource
+    if resource is not None and not is_its_one_id and resource != caller.shown(bank, caller.resource):
+        raise BankError("RESOURCE_UNKNOWN", f"The account has the id {resource} under another consent.", "id")
     if not claim.attended and quota == "details" and consents.age(bank, caller.consent) > DETAILS_CONSENT:
         raise ScaNeeded("CONSENT_EXPIRED", "Without the PSU present, details need a consent of the last 90 days.")
     return caller
@@ -251,7 +254,8 @@ def _check_session(bank: Bank, claim: Claim, caller: Caller, own: Sequence[Sessi
     raise _session_missing(bank, claim, matching or own)
 
 
-def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | None, kind: HolderKind) -> Consent:
+def _valid_consent(bank: Bank, claim: Claim, caller: Caller, held: Account | Card | None) -> Consent:
+    """The consent of the caller; ScaNeeded unless it is valid and covers the account or card that is read, if any."""
     owner = people.Owner(claim.tpp_id, caller.national_id, caller.context, caller.agreement)
     consent = consents.current(bank, owner)
     if consent is None:
@@ -263,10 +267,10 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
         raise ScaNeeded("CONSENT_UNKNOWN", "The TPP has deleted the consent.")
     if state == "expired":
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
-    shared = consent["accounts"] if kind is ACCOUNT else consent["cards"]
     acting = (bank, caller.national_id, caller.context, caller.agreement)
+    shared = (*consent["accounts"], *consent["cards"])
     # a shared account may have left this context while the person can still use it in another one
-    if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
+    if held is not None and (held["id"] not in shared or not people.reaches(*acting, held)):
         raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
     return consent
 

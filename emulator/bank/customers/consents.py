@@ -104,7 +104,7 @@ def grant(
             old.pop("due", None)
             bank.documents.put(CONSENT, old)
             if was_valid:
-                _notify(bank, old["id"], "expired")
+                notifications.status_changed(bank, old["id"], "expired")
     consent: Consent = {
         "id": consent_id or bank.ids.new(),
         "owner": _key(owner),
@@ -125,7 +125,7 @@ def grant(
         consent["ownIds"] = True
     bank.documents.put(CONSENT, consent)
     bank.publish({"type": "consent", "id": consent["id"], "status": "valid", "at": now})
-    _notify(bank, consent["id"], "valid")
+    notifications.status_changed(bank, consent["id"], "valid")
     return consent
 
 
@@ -168,11 +168,6 @@ def _is_stored(bank: Bank, resource: str) -> bool:
     return bank.documents.exists(ACCOUNT, resource) or bank.documents.exists(CARD, resource)
 
 
-def _notify(bank: Bank, consent_id: str, status: str) -> None:
-    if bank.settings.notifications:
-        notifications.status_changed(bank, consent_id, status)
-
-
 def note_use(bank: Bank, consent: Consent) -> None:
     """Record the day (Oslo) of the last use, once a day.
 
@@ -206,7 +201,7 @@ def _end(bank: Bank, consent: Consent) -> None:
     bank.documents.put(CONSENT, consent)
     ended = status(bank, consent)
     bank.publish({"type": "consent", "id": consent["id"], "status": ended, "at": consent["revoked"]})
-    _notify(bank, consent["id"], "terminatedByTpp" if ended == "terminated" else "revokedByPsu")
+    notifications.status_changed(bank, consent["id"], "terminatedByTpp" if ended == "terminated" else "revokedByPsu")
 
 
 class ConsentView(TypedDict):
@@ -269,7 +264,7 @@ def lapse(bank: Bank, consent: Consent) -> None:
     """The 180 days of a consent are over, a step of bank time: it is notified."""
     consent.pop("due", None)
     bank.documents.put(CONSENT, consent)
-    _notify(bank, consent["id"], "expired")
+    notifications.status_changed(bank, consent["id"], "expired")
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[ConsentView]:

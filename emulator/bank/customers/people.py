@@ -6,13 +6,13 @@ persons of its agreements. Each TPP has its own PSU-ID for a person (headers.md#
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Person, Psu, Role
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU, HolderKind
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU
 
 PRIVATE = "PRIVATE"
 CORPORATE = "CORPORATE"
@@ -180,34 +180,21 @@ def cards_of(bank: Bank, national_id: str, context: str) -> list[Card]:
     return bank.documents.find(CARD, customerId=owner["id"])
 
 
-def reaches(
-    bank: Bank,
-    national_id: str,
-    context: str,
-    agreement: str | None,
-    resource_id: str,
-    *,
-    kind: HolderKind = ACCOUNT,
-) -> bool:
-    """Whether an account (or card account) is among those of `accounts_of` (or `cards_of`)."""
-    account = bank.documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else None
-    resource = account if kind is ACCOUNT else bank.documents.get(CARD, resource_id)
-    if resource is None:
-        return False
+def reaches(bank: Bank, national_id: str, context: str, agreement: str | None, resource: Mapping[str, Any]) -> bool:
+    """Whether an account or card account is among those of `accounts_of` or `cards_of`."""
     if context == PRIVATE:  # without looking at the others, at each read of one
         owner = _private(customer(bank, national_id))
-        others = () if account is None else account.get("owners", ())
-        return owner is not None and owner["id"] in (resource["customerId"], *others)
-    return kind is ACCOUNT and any(
-        resource_id in _under_agreement(bank, candidate, "VIEW", national_id)
+        return owner is not None and owner["id"] in (resource["customerId"], *resource.get("owners", ()))
+    return any(
+        resource["id"] in _under_agreement(bank, candidate, "VIEW", national_id)
         for candidate in agreements_of(bank, national_id)
         if agreement in (None, candidate["id"])
     )
 
 
-def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = ACCOUNT) -> bool:
-    """Whether a person can access an account (or card account) in any context; if not, it is 404."""
-    return any(reaches(bank, national_id, context, None, resource_id, kind=kind) for context in (PRIVATE, CORPORATE))
+def owns(bank: Bank, national_id: str, resource: Mapping[str, Any]) -> bool:
+    """Whether a person can access an account or card account in any context; if not, it is 404."""
+    return any(reaches(bank, national_id, context, None, resource) for context in (PRIVATE, CORPORATE))
 
 
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Account) -> bool:

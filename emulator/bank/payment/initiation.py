@@ -24,10 +24,10 @@ from typing import Any, Literal, cast
 
 import orjson
 
+from emulator.bank import settlement
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price

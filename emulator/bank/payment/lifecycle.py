@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from emulator.bank import notifications
+from emulator.bank import notifications, settlement
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Basket, Payment, PsuMessage
 from emulator.bank.kinds import BASKET, PAYMENT

@@ -7,8 +7,8 @@ from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from emulator.bank import settlement
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.clock import date_time
 from emulator.bank.documents import PartyNameMatch, Payment, PsuMessage
 from emulator.bank.kinds import ACCOUNT, PAYMENT

@@ -17,9 +17,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.conditions import ABSENT, NAMED, Nested, Operators, Single, compiled
+from emulator.bank import conditions
+from emulator.bank.conditions import ABSENT, NAMED, Nested, Operators, Single
 from emulator.bank.problems import written
-from emulator.bank.validation import Adds, Mismatch, Model, Names, Omittable, filled, refuse, validate
+from emulator.bank.validation import Mismatch, Model, Names, Omittable, filled, refuse, validate
 from emulator.discovery import modules
 from emulator.scenario.actors import Actors, As
 from emulator.scenario.transport import ReceivedAnswer
@@ -42,8 +43,8 @@ def _a_range(stated: Any) -> Any:
     return stated
 
 
-_A_STATUS = Adds(
-    {
+_A_STATUS = Field(
+    json_schema_extra={
         "anyOf": [
             {"type": "integer", "minimum": 100, "maximum": 599},
             {"type": "string", "pattern": rf"\*|{NAMED}"},
@@ -65,7 +66,7 @@ class Expect(Model):
     headers: dict[str, Single] = Field(default_factory=dict)
     body: Omittable[Single] = None
     lost: bool = Field(False, description="The connection was closed without an answer.")
-    seconds: Annotated[Omittable[Single], AfterValidator(_a_range), Adds({"type": "object"})] = None
+    seconds: Annotated[Omittable[Single], AfterValidator(_a_range), Field(json_schema_extra={"type": "object"})] = None
 
     @model_validator(mode="after")
     def _has_an_answer(self) -> Self:
@@ -148,7 +149,7 @@ def _differences(wanted: Expect, answer: ReceivedAnswer) -> Iterator[str]:
 
 
 def _compared(stated: Any, value: Any, name: str, *, strict: bool) -> Iterator[str]:
-    for path, text in compiled(stated, strict=strict).differences(value):
+    for path, text in conditions.differences(stated, value, strict=strict):
         place = written((name, *path)) if name else written(path) or "the body"
         yield f"{place}: {text}"
 

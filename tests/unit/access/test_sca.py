@@ -113,11 +113,11 @@ def test_ten_minutes_are_too_long(bank: Bank) -> None:
 
 def test_of_several_scas_of_one_thing_the_newest_open_one_is_meant(bank: Bank) -> None:
     first, second, third = (opened(bank, purpose="payment", target="p-1") for _ in range(3))
-    sca.fail(bank, third)
+    sca.fail(bank, third, sca.CORE_FAILED)
     assert sca_control.find(bank, "p-1")["id"] == sca_control.find(bank, "latest")["id"] == second["id"]
-    sca.fail(bank, second)
+    sca.fail(bank, second, sca.CORE_FAILED)
     assert sca_control.find(bank, "p-1")["id"] == first["id"]
-    sca.fail(bank, first)
+    sca.fail(bank, first, sca.CORE_FAILED)
     assert sca_control.find(bank, "p-1")["id"] == third["id"]
     assert not sca.is_open(sca_control.find(bank, "latest"))
 

@@ -14,7 +14,7 @@ from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.assemble.composition import application_of, registry_for
 from emulator.bank.clock import real_now
-from emulator.ca.authority import CertificateAuthority
+from emulator.ca import CertificateAuthority
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
 from emulator.settings import ServeSettings

@@ -17,9 +17,8 @@ import pytest
 
 from emulator.api.log import LARGE_BODY
 from emulator.api.messages import Request, Stream, Unfinished, finished
-from emulator.bank import notifications
+from emulator.bank import notifications, settlement
 from emulator.bank.authentication import authorisations, sca
-from emulator.bank.booking import settlement
 from emulator.bank.fixtures.strict_yaml import Parsed
 from emulator.bank.kinds import (
     ACCOUNT,
@@ -252,7 +251,7 @@ def test_the_list_of_payments_does_not_read_the_entries_of_a_bulk(emulator: Livi
     logged_in(emulator, browser)
     for entries in (1, 3):
         bulk(emulator, entries)
-    with mock.patch("emulator.bank.booking.settlement.item", wraps=settlement.item) as read:
+    with mock.patch("emulator.bank.settlement.item", wraps=settlement.item) as read:
         page = browser.get("/console/payments")
     assert read.call_count == 1
     assert "3 payments 750.00 NOK" in " ".join(page.text.split())

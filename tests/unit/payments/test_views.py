@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.operations.payments import details_shown
+from emulator.bank import settlement
 from emulator.bank.bank import Bank
-from emulator.bank.booking import entries
 from emulator.bank.documents import PsuMessage
 from emulator.bank.payment import payment_views
 from tests.known_state import EVEN, KARI
@@ -92,15 +92,15 @@ def test_every_bank_transaction_code_has_4_to_14_characters() -> None:
     from emulator.bank import products
 
     codes = [code for product in products.table().values() for code in (product.issued, product.received)]
-    assert all(4 <= len(code) <= 14 for code in [*codes, entries.FEE_CODE])
+    assert all(4 <= len(code) <= 14 for code in [*codes, settlement.FEE_CODE])
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs", "Cc"]), max_size=140))
 def test_text_is_carried_in_the_characters_of_the_payment_system(text: str) -> None:
-    carried = entries.carried(text, 140)
+    carried = settlement.carried(text, 140)
     carried.encode("latin-1")
     assert len(carried) <= 140
-    assert entries.carried(carried, 140) == carried
+    assert settlement.carried(carried, 140) == carried
     assert (carried == text) == all(letter <= "\xff" for letter in text)
 
 

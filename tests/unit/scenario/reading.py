@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.bank.conditions import Condition, Nested, Single, compiled
+from emulator.bank.conditions import Condition, Nested, Single
 from emulator.bank.validation import validate, validate_as
 from emulator.scenario.matching import When
 
 
-def condition(stated: Any, *, strict: bool = False) -> Condition:
+def condition(stated: Any) -> Condition:
     """The condition that a file states; it has no problems."""
     form, problems = validate_as(Nested, stated)
     assert not problems
-    return compiled(form, strict=strict)
+    return form
 
 
 def problems_of(stated: Any, *, nested: bool = True) -> list[str]:

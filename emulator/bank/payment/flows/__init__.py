@@ -15,9 +15,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from emulator.bank import products
+from emulator.bank import products, settlement
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.products import Product

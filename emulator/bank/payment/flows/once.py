@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from emulator.bank import settlement
 from emulator.bank.bank import Bank
-from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import stamp
 from emulator.bank.documents import Payment, PsuMessage
 from emulator.bank.payment.flows import AUTHORISED, SECOND, Flow, Planned
@@ -32,7 +32,7 @@ class Dated(Flow):
         run, moved = execution.first_run(bank, payment, at)
         payment["executeAt"] = stamp(run)
         initiations = payment["initiation"].get("payments") or [payment["initiation"]]
-        changed = any(entries.changes_text(initiation) for initiation in initiations)
+        changed = any(settlement.changes_text(initiation) for initiation in initiations)
         reasons: list[PsuMessage] = [*(["dateChanged"] if moved else ()), *(["textChanged"] if changed else ())]
         return ("ACWC", reasons) if reasons else AUTHORISED
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
+from emulator.bank import settlement
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, oslo_date, stamp
 from emulator.bank.documents import Execution, Payment
 from emulator.bank.payment.flows import AUTHORISED, Flow, PaymentDates, Planned

@@ -22,23 +22,45 @@ payment already has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank import products
 from emulator.bank.accounts import accounts, ledger
+from emulator.bank.accounts.transactions import batch_texts
 from emulator.bank.bank import Bank
-from emulator.bank.booking import entries
-from emulator.bank.booking.entries import PaymentPart
 from emulator.bank.clock import oslo_day
 from emulator.bank.customers.people import CORPORATE
-from emulator.bank.documents import Account, BulkEntry, Payment, Price, TransactionDetails, TransactionMembers
+from emulator.bank.documents import (
+    Account,
+    BulkEntry,
+    CurrencyExchange,
+    Payment,
+    Price,
+    TransactionDetails,
+    TransactionMembers,
+)
 from emulator.bank.kinds import ACCOUNT
-from emulator.bank.money import plain
+from emulator.bank.money import ZERO, plain
+from emulator.bank.scheme.rules import creditor_ref, structured_references
 from emulator.bank.scheme.transitions import NOT_EXECUTED
 
-ZERO = Decimal(0)
 OPEN, HELD, PAID, REJECTED = "OPEN", "HELD", "ACSC", "RJCT"
+FEE_CODE = "PMNT-ICDT-FEES"
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentPart:
+    """What is paid by itself: a single payment, or an entry of a bulk, with the members that it would have alone.
+
+    `state`: the document of the payment, or the entry in it; it has the price and `pendingId`.
+    """
+
+    initiation: Mapping[str, Any]
+    state: Payment | BulkEntry
 
 
 def cost(price: Price) -> Decimal:
@@ -136,12 +158,12 @@ def _reserve(bank: Bank, payment: Payment, debtor: Account, parts: Sequence[Paym
     ledger.reserve(bank, debtor["id"], total, at=at)
     payment["held"] = plain(total + Decimal(payment.get("held", "0")), debtor["currency"])
     pending = held if as_batch(payment) else parts  # a batch replaces the last one
-    shown = [entries.parties(bank, payment, part, debtor)[0] for part in pending]
+    shown = [_parties(bank, payment, part, debtor)[0] for part in pending]
     for state, members in _debits(bank, payment, debtor, pending, shown, at):
-        waiting = entries.pending(members, payment.get("executeAt", at))
+        waiting = _waiting(members, payment.get("executeAt", at))
         state["pendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=state.get("pendingId"), at=at)
     if fees := _fees(held):
-        waiting = entries.pending(entries.fee(payment, fees, oslo_day(at)), payment.get("executeAt", at))
+        waiting = _waiting(_fee(payment, fees, oslo_day(at)), payment.get("executeAt", at))
         payment["feePendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=payment.get("feePendingId"), at=at)
 
 
@@ -159,9 +181,9 @@ def _debits(
 ) -> list[tuple[Payment | BulkEntry, TransactionMembers]]:
     """The debtor's transactions, each with the document that has its `pendingId`."""
     if as_batch(payment):
-        return [(payment, entries.batch(bank, payment, parts, shown, debtor, oslo_day(at)))]
+        return [(payment, _batch(bank, payment, parts, shown, debtor, oslo_day(at)))]
     return [
-        (part.state, entries.debit(payment, part, texts, debtor["currency"], oslo_day(at)))
+        (part.state, _debit(payment, part, texts, debtor["currency"], oslo_day(at)))
         for part, texts in zip(parts, shown, strict=True)
     ]
 
@@ -175,16 +197,16 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
     if debtor is None or not parts:
         payment.pop("pendingId", None)
         return
-    sides = [entries.parties(bank, payment, part, debtor) for part in parts]
+    sides = [_parties(bank, payment, part, debtor) for part in parts]
     for state, members in _debits(bank, payment, debtor, parts, [shown for shown, _ in sides], at):
         ledger.book(bank, debtor["id"], members, pending=state.pop("pendingId", None), released=held, at=at)
         held = ZERO  # released with the first one
     pending, fees = payment.pop("feePendingId", None), _fees(parts)
     if fees:
-        ledger.book(bank, debtor["id"], entries.fee(payment, fees, oslo_day(at)), pending=pending, at=at)
+        ledger.book(bank, debtor["id"], _fee(payment, fees, oslo_day(at)), pending=pending, at=at)
     for part, (shown, creditor) in zip(parts, sides, strict=True):
         if creditor is not None:
-            credit = entries.credit(bank, payment, part, shown, creditor, oslo_day(at))
+            credit = _credit(bank, payment, part, shown, creditor, oslo_day(at))
             ledger.book(bank, creditor["id"], credit, at=at)
 
 
@@ -225,3 +247,165 @@ def settle_in_part(bank: Bank, payment: Payment, at: str) -> None:
         hold(bank, payment, at, force=True)
     settle(bank, payment, at)
     close_open(payment)
+
+
+# How a payment is shown in the transactions of both sides
+
+
+def carried(text: str, most: int) -> str:
+    """`text` as payment systems transmit it: ISO-8859-1, other letters without diacritics, else `?` (assumed).
+
+    A letter may become several; the result is cut at `most` characters.
+    """
+    if text.isascii():
+        return text
+    return "".join(_carried_letter(letter) for letter in text)[:most]
+
+
+def _carried_letter(letter: str) -> str:
+    if letter <= "\xff":
+        return letter
+    decomposed = unicodedata.normalize("NFKD", letter)
+    return "".join(part for part in decomposed if part <= "\xff") or "?"
+
+
+def changes_text(initiation: Mapping[str, Any]) -> bool:
+    """Whether processing changes a text of the payment by re-encoding it; the payment is then ACWC."""
+    texts = (initiation.get("creditorName"), initiation.get("remittanceInformationUnstructured"))
+    return any(text is not None and carried(text, len(text)) != text for text in texts)
+
+
+def _texts(initiation: Mapping[str, Any]) -> TransactionDetails:
+    shown: TransactionDetails = {}
+    if initiation.get("purposeCode"):
+        shown["purposeCode"] = initiation["purposeCode"]
+    if initiation.get("ultimateDebtor"):
+        shown["ultimateDebtor"] = initiation["ultimateDebtor"]
+    if initiation.get("endToEndIdentification"):
+        shown["endToEndId"] = initiation["endToEndIdentification"]
+    if text := initiation.get("remittanceInformationUnstructured"):
+        text = carried(text, 140)
+        shown["remittanceInformationUnstructured"] = text
+        shown["remittanceInformationUnstructuredArray"] = [text]
+    if references := [structured.copy() for _, structured in structured_references(initiation)]:
+        shown["remittanceInformationStructuredArray"] = references
+    return shown
+
+
+def _parties(
+    bank: Bank, payment: Payment, part: PaymentPart, debtor: Account
+) -> tuple[TransactionDetails, Account | None]:
+    """Debtor, creditor and texts, the same in the transactions of both sides; the creditor's account in this bank."""
+    initiation = part.initiation
+    to = accounts.creditor(bank, initiation["creditorAccount"], part.state.get("creditorAccountId"))
+    shown: TransactionDetails = {
+        "creditorName": carried(initiation["creditorName"], 70),
+        "creditorAccount": creditor_ref(initiation, crosses_border=products.of(payment).crosses_border)
+        if to is None
+        else accounts.reference(to),
+        "debtorAccount": accounts.reference(debtor),
+        "debtorAgent": debtor["bic"],
+        **_texts(initiation),
+    }
+    if name := accounts.holder(bank, debtor):
+        shown["debtorName"] = name
+    if agent := to["bic"] if to is not None else initiation.get("creditorAgent"):
+        shown["creditorAgent"] = agent
+    return shown, to
+
+
+def _members(shown: TransactionDetails, amount: Decimal, date: str, *, issued: str, code: str) -> TransactionMembers:
+    """What every transaction of a payment has: `issued` is the code of ISO 20022, `code` the bank's own."""
+    return {
+        **shown,
+        "amount": amount,
+        "bookingDate": date,
+        "valueDate": date,
+        "bankTransactionCode": issued,
+        "proprietaryBankTransactionCode": code,
+    }
+
+
+def _debit(
+    payment: Payment, part: PaymentPart, shown: TransactionDetails, currency: str, date: str
+) -> TransactionMembers:
+    """The debtor's transaction in the account's `currency`; `shown`: the `_parties`."""
+    product, price = products.of(payment), part.state
+    members = _members(shown, -Decimal(price["amount"]), date, issued=product.issued, code=product.code)
+    members["paymentId"] = payment["id"]
+    if "rate" in price:
+        instructed = part.initiation["instructedAmount"]["currency"]
+        members["currencyExchange"] = _exchange(
+            source=currency, target=instructed, unit=instructed, rate=Decimal(price["rate"]), date=date
+        )
+    return members
+
+
+def _exchange(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> CurrencyExchange:
+    """How an amount was converted: `rate` is the price of one `unit`."""
+    return {
+        "sourceCurrency": source,
+        "exchangeRate": format(rate, "f"),
+        "unitCurrency": unit,
+        "targetCurrency": target,
+        "quotationDate": date,
+    }
+
+
+def _waiting(members: TransactionMembers, execute_at: str) -> TransactionMembers:
+    """A debtor's transaction before it is booked: its value date is the day of the planned execution."""
+    waiting = members.copy()
+    waiting["valueDate"] = max(oslo_day(execute_at), waiting.pop("bookingDate"))
+    return waiting
+
+
+def _credit(
+    bank: Bank, payment: Payment, part: PaymentPart, shown: TransactionDetails, to: Account, date: str
+) -> TransactionMembers:
+    """The creditor's transaction in its account's currency, free of charge (assumed)."""
+    product, instructed = products.of(payment), part.initiation["instructedAmount"]
+    amount, currency = Decimal(instructed["amount"]), instructed["currency"]
+    members = _members(shown, amount, date, issued=product.received, code=product.code)
+    if to["currency"] != currency:
+        members["amount"], rate = bank.exchange.converted(amount, currency, to["currency"])
+        members["currencyExchange"] = _exchange(
+            source=currency, target=to["currency"], unit=currency, rate=rate, date=date
+        )
+    return members
+
+
+def _fee(payment: Payment, amount: Decimal, date: str) -> TransactionMembers:
+    """The bank's fee for a payment, booked as a separate transaction (assumed)."""
+    text = f"Gebyr {products.of(payment).code}"
+    members = _members({}, -amount, date, issued=FEE_CODE, code="Gebyr")
+    members["remittanceInformationUnstructured"] = text
+    members["remittanceInformationUnstructuredArray"] = [text]
+    members["feeFor"] = payment["id"]
+    return members
+
+
+def _batch(
+    bank: Bank,
+    payment: Payment,
+    parts: Sequence[PaymentPart],
+    shown: Sequence[TransactionDetails],
+    debtor: Account,
+    date: str,
+) -> TransactionMembers:
+    """One transaction for several entries of a bulk (batchBookingPreferred); `shown`: the `_parties` of each."""
+    product, currency = products.of(payment), debtor["currency"]
+    amounts = [-Decimal(part.state["amount"]) for part in parts]
+    own: TransactionDetails = {"debtorAccount": accounts.reference(debtor), "debtorAgent": debtor["bic"]}
+    if name := accounts.holder(bank, debtor):
+        own["debtorName"] = name
+    if information_id := payment["initiation"].get("paymentInformationId"):
+        own["endToEndId"] = information_id[:35]
+    members = _members(own, sum(amounts, ZERO), date, issued=product.issued, code=product.code)
+    members["paymentId"] = payment["id"]
+    members["batch"] = {
+        "entries": [
+            {"amount": plain(amount, currency), "currency": currency, **batch_texts(texts)}
+            for amount, texts in zip(amounts, shown, strict=True)
+        ]
+    }
+    return members

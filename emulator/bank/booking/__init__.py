@@ -1,1 +1,0 @@
-"""The money of payments: reserve, charge and book it, and the transactions that result."""
