@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Set
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from emulator.assemble.homes import LOST, NOWHERE, Homes
 from emulator.assemble.storage import New, Storage
 from emulator.bank.kinds import KINDS
 from emulator.bank.threads import in_thread
 from emulator.store import Documents, StoreLost, StoreUnwritable, StoreVoid
+from emulator.store.postgres.connection import LOADING, StoreUnreachable, unwritable
 from emulator.store.postgres.leases import Lease
-from emulator.store.postgres.log import DELETE, EMPTY, PostgresLog
+from emulator.store.postgres.log import DELETE, Content, PostgresLog, parts_of
 
 
 class HomeStorage(Storage):
@@ -57,7 +59,8 @@ class HomeStorage(Storage):
     def creating(self, name: str) -> Iterator[New]:
         """Empty documents, which are stored with their first changes."""
         homes, lease = self._homes, self._lease(name)
-        documents = Documents(PostgresLog(lease, homes.commits, EMPTY), KINDS)
+        content = Content(name, partial(parts_of, homes.server, name))
+        documents = Documents(PostgresLog(lease, homes.commits, content), KINDS)
         with ExitStack() as undo:
             undo.callback(documents.discard)
 
@@ -84,8 +87,12 @@ class HomeStorage(Storage):
         lease.deleting = True
 
         def work() -> None:
-            if not homes.server.rows_in_thread(DELETE, name, lease.epoch, again=False):
-                raise StoreLost(LOST)
+            deletion = homes.server.rows(DELETE, name, lease.epoch, within=LOADING, again=False)
+            try:
+                if not homes.server.submit(deletion).result():
+                    raise StoreLost(LOST)
+            except StoreUnreachable as error:
+                raise unwritable(error) from error
 
         try:
             yield from in_thread(work, lasts=True)

@@ -25,7 +25,7 @@ from emulator.store.check import undecodable
 from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import StoredDataDamaged, StoreSession, application_name, session, unusable
-from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill, image_of, row_of
+from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, row_of
 from emulator.store.snapshot import snapshot_bytes
 
 _OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it
@@ -131,7 +131,7 @@ def _files(opened: StoreSession) -> Iterator[StoredFile]:
             yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
     for name in _names(opened):
         documents, whole = LoadedDocuments(KINDS), _content(opened, name)
-        fill(documents, name, whole)
+        whole.fill(documents)
         body = snapshot_bytes(documents.freeze(), whole.sequence)
         yield StoredFile(Path("banks", name, SNAPSHOT), body)
         for file in documents.contents():
@@ -142,7 +142,7 @@ def _content(opened: StoreSession, name: str) -> Content:
     """A bank: its checkpoint and the changes after it."""
     [(sequence, checkpoint)] = opened.rows("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
     changes = opened.rows(CHANGES, name, checkpoint)
-    return Content(sequence, checkpoint, changes, partial(_parts, opened, name))
+    return Content(name, partial(_parts, opened, name), sequence, checkpoint, changes)
 
 
 def _parts(opened: StoreSession, name: str, number: int) -> Iterator[bytes]:
@@ -238,10 +238,10 @@ def _check_bank(opened: StoreSession, name: str) -> Checked:
         checked.problems.append(f"the head is at change {content.sequence}, the last stored one is {last}")
     if not checked.problems:
         with checked.finding():
-            fill(documents, name, content)
+            content.fill(documents)
             checked.documents = sum(len(table.rows) for table in documents.present().values())
         checked.problems += [f"kind {kind}: {wrong}" for kind, wrong in undecodable(documents).items()]
     for snapshot in documents.all(SNAPSHOTS):
         with checked.finding(f"the snapshot {snapshot['id']}"):
-            image_of(content, name, snapshot["content"], documents.kinds)
+            content.image(documents.kinds, snapshot["content"])
     return checked

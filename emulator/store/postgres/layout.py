@@ -83,6 +83,12 @@ STEPS: Mapping[int, Sequence[str]] = {
         "DELETE FROM {schema}.change WHERE bank = ''",
         "DELETE FROM {schema}.change c USING {schema}.bank b WHERE c.bank = b.name AND c.sequence <= b.checkpoint",
         "DELETE FROM {schema}.snapshot WHERE name ~ '^[.]'",
+        # a content became the checkpoint before the change that refers to it
+        "INSERT INTO {schema}.checkpoint SELECT p.bank, named.content, p.part, p.body FROM {schema}.bank b"
+        " JOIN {schema}.checkpoint p ON p.bank = b.name AND p.sequence = b.checkpoint JOIN (SELECT bank, sequence,"
+        " (convert_from(body, 'UTF8')::json->>'content')::bigint AS content FROM {schema}.change WHERE bank > '') named"
+        " ON named.bank = b.name AND named.sequence = b.checkpoint + 1 AND named.content IS NOT NULL"
+        " ON CONFLICT DO NOTHING",
         "ALTER TABLE {schema}.bank DROP COLUMN incarnation, DROP COLUMN turn, DROP COLUMN size, DROP COLUMN counted,"
         " DROP COLUMN counts",
         "ALTER TABLE {schema}.bank ALTER COLUMN sequence SET DEFAULT 0",

@@ -124,36 +124,74 @@ _STAGED = "SELECT DISTINCT sequence FROM {schema}.checkpoint WHERE bank = %s AND
 SWEEP = "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = ANY(%s)"
 
 
-class StoredContentMissing(StoredDataDamaged):
-    """There is no such snapshot file."""
-
-
-class Content(NamedTuple):
-    """What is stored of a bank: the changes after its checkpoint, and what gives the parts of a snapshot file by its
-    number: that of the checkpoint, or a content (`row_of`).
-    """
-
-    sequence: int
-    checkpoint: int
-    changes: Sequence[tuple[int, bytes]]
-    parts: Callable[[int], Iterator[bytes]]
-
-
 def row_of(file: str) -> int:
     """The number, in `checkpoint`, of the content with this name; layout 2 named it by the number."""
     return -int("".join(filter(str.isdigit, file)))
 
 
-EMPTY = Content(0, 0, (), lambda _: iter(()))
+class Content(NamedTuple):
+    """What is stored of a bank: its snapshot files, of which `parts` gives one by its number, and the changes after the
+    checkpoint. Of a new one there are none.
+    """
+
+    bank: str
+    parts: Callable[[int], Iterator[bytes]]
+    sequence: int = 0
+    checkpoint: int = 0
+    changes: Sequence[tuple[int, bytes]] = ()
+
+    def image(self, kinds: Mapping[str, Kind[Any]], file: str | None = None) -> tuple[Image, int]:
+        """A content, or the checkpoint, and its size in bytes; StoredDataDamaged."""
+        number, what = (self.checkpoint, "the checkpoint") if file is None else (row_of(file), f"content {file}")
+        size = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size
+            for part in self.parts(number):
+                size += len(part)
+                yield part
+
+        what = f"{what} of bank {self.bank}"
+        try:
+            _, image = load(counted(), Path(what), kinds)
+        except StoreDamaged as error:
+            raise StoredDataDamaged(what, error.reason if size else "it is missing") from error
+        return image, size
+
+    def fill(self, documents: LoadedDocuments) -> tuple[int, dict[str, StoredContent]]:
+        """Load all into empty documents; StoredDataDamaged.
+
+        Returns the size of the checkpoint in bytes, and the contents that changes refer to.
+        """
+        weight, files = 0, dict[str, StoredContent]()
+
+        def content(file: str) -> Image:
+            image, size = self.image(documents.kinds, file)
+            files[file] = StoredContent(file, size, sequence=documents.sequence + 1)
+            return image
+
+        try:
+            if self.checkpoint:
+                image, weight = self.image(documents.kinds)
+                documents.replace(image, self.checkpoint)
+            for sequence, body in self.changes:
+                if sequence != documents.sequence + 1:
+                    break
+                documents.apply(body, content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoredDataDamaged(f"change {documents.sequence + 1} of bank {self.bank}", error) from error
+        if documents.sequence != self.sequence:
+            raise StoredDataDamaged(f"bank {self.bank}", f"changes after {documents.sequence} are missing")
+        return weight, files
 
 
 async def content_of(server: Server, name: str, sequence: int, checkpoint: int) -> Content:
     """Read a bank, its snapshot files later; nobody changes it meanwhile. StoreUnreachable."""
     changes = await server.rows(CHANGES, name, checkpoint, within=LOADING)
-    return Content(sequence, checkpoint, changes, partial(_parts, server, name))
+    return Content(name, partial(parts_of, server, name), sequence, checkpoint, changes)
 
 
-def _parts(server: Server, name: str, number: int) -> Iterator[bytes]:
+def parts_of(server: Server, name: str, number: int) -> Iterator[bytes]:
     """The parts of a snapshot file, for a thread; some are on their way while those before them are used."""
 
     def some(at: int) -> Future[list[Any]]:
@@ -168,62 +206,6 @@ def _parts(server: Server, name: str, number: int) -> Iterator[bytes]:
             yield body
         if len(rows) < AT_ONCE:
             return
-
-
-def fill(store: LoadedDocuments, name: str, content: Content) -> tuple[int, dict[str, StoredContent]]:
-    """Load what is stored of bank `name` into an empty store; StoredDataDamaged.
-
-    Returns the size of its checkpoint in bytes, and the contents that changes refer to.
-    """
-    weight, files = 0, dict[str, StoredContent]()
-
-    def image(file: str) -> Image:
-        try:
-            whole, size = image_of(content, name, file, store.kinds)
-        except StoredContentMissing:
-            # layout 1 made a content the checkpoint before the change that refers to it
-            if store.sequence != content.checkpoint:
-                raise
-            return Image(store.tables)
-        files[file] = StoredContent(file, size, sequence=store.sequence + 1)
-        return whole
-
-    try:
-        if content.checkpoint:
-            whole, weight = _image(content.parts(content.checkpoint), f"the checkpoint of bank {name}", store.kinds)
-            store.replace(whole, content.checkpoint)
-        for sequence, body in content.changes:
-            if sequence != store.sequence + 1:
-                break
-            store.apply(body, image)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoredDataDamaged(f"change {store.sequence + 1} of bank {name}", error) from error
-    if store.sequence != content.sequence:
-        raise StoredDataDamaged(f"bank {name}", f"changes after {store.sequence} are missing")
-    return weight, files
-
-
-def image_of(content: Content, name: str, file: str, kinds: Mapping[str, Kind[Any]]) -> tuple[Image, int]:
-    """A whole content that is stored of bank `name`, and its size in bytes; StoredDataDamaged."""
-    return _image(content.parts(row_of(file)), f"content {file} of bank {name}", kinds)
-
-
-def _image(parts: Iterator[bytes], what: str, kinds: Mapping[str, Kind[Any]]) -> tuple[Image, int]:
-    size = 0
-
-    def counted() -> Iterator[bytes]:
-        nonlocal size
-        for part in parts:
-            size += len(part)
-            yield part
-
-    try:
-        _, image = load(counted(), Path(what), kinds)
-    except StoreDamaged as error:
-        if not size:
-            raise StoredContentMissing(what, "it is missing") from error
-        raise StoredDataDamaged(what, error.reason) from error
-    return image, size
 
 
 class PostgresLog(Log):
@@ -243,20 +225,21 @@ class PostgresLog(Log):
         self.compacting = False
         self.ended: StoreUnwritable | None = None  # why changes are refused, and answers are worth nothing
         self._commits = commits
-        self._content: Content | None = content
+        self._content = content
+        self._loaded = False
         self._weight = 0
         self.contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def load(self, store: LoadedDocuments) -> None:
         """Load the bank as it is stored; once only, then the next request takes it again, which loads it."""
-        content, self._content = self._content, None
-        if content is None or not isinstance(store, Documents):
+        content, self._content = self._content, self._content._replace(changes=())  # which are not needed any more
+        if self._loaded or not isinstance(store, Documents):
             lost = StoreLost("the bank is to be loaded anew")
             self._commits.drop(self, lost)
             raise lost
-        self._store = store
-        self._weight, self.contents = fill(store, self.name, content)
+        self._loaded, self._store = True, store
+        self._weight, self.contents = content.fill(store)
         self.size = sum(len(body) for _, body in content.changes) + sum(file.size for file in self.contents.values())
 
     @property
@@ -405,8 +388,7 @@ class PostgresLog(Log):
     def content(self, file: str) -> Image:
         """A stored content; for a thread. StoredDataDamaged, StoreUnwritable if the server cannot be reached."""
         try:
-            parts = partial(_parts, self._commits.server, self.name)
-            return image_of(EMPTY._replace(parts=parts), self.name, file, self._store.kinds)[0]
+            return self._content.image(self._store.kinds, file)[0]
         except StoreUnreachable as error:
             raise StoreUnwritable(str(error)) from error
 
