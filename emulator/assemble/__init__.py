@@ -4,7 +4,6 @@
     registry.py, storage.py           the banks of a process, and where they are stored: in memory or in folders
     turns.py                          who may change a bank when, and the fsyncs and commits between
     notifier.py                       sends notifications
-    starting.py                       answers while documents are loaded
     local_banks.py                    banks beside other work: of tests, of a plan of checks, of a search
     copying.py, stored_service.py     `state copy` and `state check`
 

@@ -1,10 +1,17 @@
-"""The application: passes each request to the handler of its address, synchronously."""
+"""The application: passes each request to the handler of its address, synchronously.
+
+After a kill, a start reads the journal, which takes seconds if it is large. Meanwhile `StartingApplication` answers at
+the listening address: /health is 200, /ready 503 with the progress, which is logged, too, the rest 503. Afterwards
+/ready is `api/service.ready`, to which `homes` adds what a process of several has.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from ssl import SSLContext
 from time import monotonic
@@ -24,15 +31,20 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
+from emulator.settings import ServeSettings
 from emulator.store import StoreLost, StoreUnwritable, StoreVoid
 from emulator.web.application import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
+logger = logging.getLogger(__name__)
+
 IDLE = 0.25  # seconds without a request after which the process counts as idle
 JUDGED = 32  # observations for the conformance report that an idle process judges at a time
 PAUSE = 0.001  # seconds between two of these, in which requests are handled
 YOUNG = 10_000  # objects since the last garbage collection for which an idle process collects
+SLOW_BYTES = 16 << 20
+LOG_INTERVAL = 2.0  # seconds
 INITIALIZE = "/v1/sandbox/initialize"  # the operation that may take long
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
@@ -327,3 +339,74 @@ def _seconds_to_due(service: BankService) -> float | None:
     if due is None or clock.mode == "frozen":
         return None
     return max(0.0, (moment(due) - clock.now()).total_seconds())
+
+
+# Before there is a bank
+
+
+def is_slow(settings: ServeSettings) -> bool:
+    """Whether the journal of the default bank is so large that clients should see the progress.
+
+    Only the journal counts: a snapshot is read several times as fast.
+    """
+    with suppress(OSError):  # the start itself reports the error
+        journals = (settings.state / "banks" / DEFAULT).glob("*.jsonl")
+        return not settings.ephemeral and sum(path.stat().st_size for path in journals) > SLOW_BYTES
+    return False
+
+
+class Progress:
+    """How many bytes of the documents have been read; set by the loading thread, read by the other."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.total = 0
+        self._logged = monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Set the progress, and log it every few seconds."""
+        self.done, self.total = done, total
+        now = monotonic()
+        if now - self._logged >= LOG_INTERVAL:
+            self._logged = now
+            logger.info("reading the documents: %d %% of %d MB", self.percent, total >> 20)
+
+    @property
+    def percent(self) -> int:
+        return 100 * self.done // self.total if self.total else 0
+
+
+class StartingApplication(Application):
+    """The application, and its turn, before there is a bank."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def turn(self) -> StartingApplication:
+        return self
+
+    def handle(self, request: Request) -> Response:
+        """200 for /health, 503 for everything else; never raises."""
+        try:
+            path, _ = split_target(request.target)
+            if path == "/health":
+                return render.json_response(200, health())
+            progress = self._progress
+            if path == "/ready":
+                reading = {"bytes": progress.done, "of": progress.total, "percent": progress.percent}
+                return render.json_response(503, {"status": "starting", "reading": reading}, [("Retry-After", "1")])
+            text = f"The bank is starting: {progress.percent} % of its documents are read."
+            response = render.refusal(BankError("SYSTEM_ERROR", text, status=503), headers=[("Retry-After", "1")])
+        except Exception as error:
+            response = render.refusal(failed(request, error))
+        self.refused(request, response)
+        return response
+
+    def end(self) -> None:
+        """There are no changes."""
+
+    def refused(self, request: Request, response: Response) -> None:
+        finish(response, Headers(request.headers))
+
+    def tls_context(self) -> SSLContext:
+        raise RuntimeError("a starting bank serves no TLS")

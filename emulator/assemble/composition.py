@@ -125,10 +125,7 @@ def application_of(
         authority,
         token=settings.control_token,
         allowed_hosts=settings.host_names,
-        snapshots_of=registry.storage.snapshots,
     )
-    if registry.storage.opens_default:
-        control.scenario_target(registry.default)  # removes a partial snapshot of a killed process
     handlers: dict[str, ServiceHandler] = {
         "_emulator": control,
         "sca": CustomerPages(guard, sca_pages.answer, settings.frame_ancestors),

@@ -10,7 +10,6 @@ is left to do after that (deleting the old, moving the new to its place) is repe
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,7 +18,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple, Protocol
 
-from emulator.assemble.storage import ENDING, FolderStorage, snapshot_files
+from emulator.assemble.storage import FolderStorage
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file, check_plain, check_private, make_private, write_private
 from emulator.store import LoadedDocuments, StoreError
@@ -38,11 +37,10 @@ def not_empty(target: object, banks: list[str]) -> StoreError:
 
 
 class StoredFile(NamedTuple):
-    """A file: its path in a state directory, and the time of its last change, where it matters."""
+    """A file, and its path in a state directory."""
 
     path: Path
     content: bytes
-    time: float | None = None
 
 
 class Place(Protocol):
@@ -71,7 +69,7 @@ class Copied:
         """The files, counted as they pass."""
         for file in files:
             self.banks += file.path.name == SNAPSHOT
-            self.snapshots += file.path.name.endswith(ENDING)
+            self.snapshots += file.path.match("banks/*/content-*.json")
             self.tpps += file.path.match(f"tpps/*/{CERTIFICATE}")
             yield file
 
@@ -101,6 +99,9 @@ class Directory:
         if not self._folders.names():
             raise StoreError(f"{self._state} holds no bank")
         check_plain(self._state)
+        for name in self._folders.names():
+            if (self._folders.of(name) / "snapshots").is_dir():  # of an earlier version
+                self._folders.open(name).close()
         if not (self._state / "ca.pem").exists():
             raise StoreError(f"{self._state} has no sandbox CA (ca.pem)")
         with self._locked():
@@ -127,8 +128,8 @@ class Directory:
             Recovered(folder, documents)
             body = snapshot_bytes(documents.freeze(), documents.sequence)
             yield StoredFile(Path("banks", name, SNAPSHOT), body)
-            for file in sorted(snapshot_files(folder / "snapshots"), key=lambda file: file.stat().st_mtime):
-                yield StoredFile(file.relative_to(self._state), file.read_bytes(), file.stat().st_mtime)
+            for content in documents.contents():
+                yield StoredFile(Path("banks", name, content), (folder / content).read_bytes())
 
     def write(self, files: Iterator[StoredFile], *, replace: bool) -> None:
         """Replace the content of this directory by what is given."""
@@ -143,8 +144,6 @@ class Directory:
                 to = folder / file.path
                 make_private(to.parent)
                 write_private(to, file.content)
-                if file.time is not None:
-                    os.utime(to, (file.time, file.time))
 
 
 CONTENT = ("banks", "tpps", "bank", "private", "ca.pem")

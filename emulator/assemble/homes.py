@@ -67,7 +67,6 @@ _LOOK = (
     "SELECT NULL, name, 0, NULL, address, CASE WHEN until > now() THEN home END FROM {schema}.bank WHERE sequence > 0"
     f" UNION ALL SELECT kind, name, version, body, NULL, NULL FROM ({READ}) secret"
 )
-_SNAPSHOTS = "SELECT name, created FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
 
 
 class _HomeSearch(asyncio.Lock):
@@ -341,7 +340,6 @@ class Homes:
         """Load a bank that was taken."""
         name = lease.name
         content = await content_of(self.server, name, lease.sequence, lease.checkpoint)
-        lease.snapshots = await self.server.rows(_SNAPSHOTS, name)
         log = PostgresLog(lease, self.commits, content)
         documents = await asyncio.get_running_loop().run_in_executor(None, Documents, log, KINDS)
         await log.sweep()

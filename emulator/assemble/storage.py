@@ -6,33 +6,22 @@ bank is opened there before a turn begins, as that takes waiting.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence, Set
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Set
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 
-from emulator.bank.bank import Bank
 from emulator.bank.formats import FILE_NAME
 from emulator.bank.kinds import KINDS
-from emulator.bank.snapshots import NAME, Snapshots, deleted_meanwhile
-from emulator.bank.threads import LASTS, in_thread
-from emulator.ca.files import new_private, place_private, remove_private, sweep
-from emulator.store import (
-    Documents,
-    Image,
-    JournalLog,
-    StoreDamaged,
-    StoreUnwritable,
-    memory_store,
-    open_store,
-)
+from emulator.bank.snapshots import named
+from emulator.bank.threads import LASTS
+from emulator.store import SNAPSHOTS, Documents, JournalLog, memory_store, open_store
 from emulator.store.disk import Disk
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
+from emulator.store.log import content_name
 
 New = tuple[Documents, Callable[[], None]]
 """The documents of a new bank, and what puts it in its place."""
@@ -84,10 +73,6 @@ class Storage:
         """Delete a bank, in steps between which others may be used; `end` closes it once it cannot be opened again."""
         yield from ()
 
-    def snapshots(self, _name: str) -> Snapshots:
-        """The snapshots of a bank."""
-        return Snapshots()
-
     def sweep(self) -> None:
         """Clean up after a killed process."""
 
@@ -124,7 +109,10 @@ class FolderStorage(Storage):
         return self._open(self.of(name))
 
     def _open(self, folder: Path) -> Documents:
-        return open_store(folder, KINDS, "power" if self.confirms else "process", progress=self._progress)
+        documents = open_store(folder, KINDS, "power" if self.confirms else "process", progress=self._progress)
+        if (former := folder / "snapshots").is_dir():
+            _adopt(documents, folder, former)
+        return documents
 
     def temporary(self, word: str = "new") -> Path:
         """A new path for a folder that is not in its place."""
@@ -164,9 +152,6 @@ class FolderStorage(Storage):
         yield LASTS
         shutil.rmtree(aside, ignore_errors=True)
 
-    def snapshots(self, name: str) -> Snapshots:
-        return FileSnapshots(self.of(name) / "snapshots", power=self.confirms)
-
     def sweep(self) -> None:
         """Restore a folder that a killed process was replacing, and delete its other temporary ones."""
         for path in list(self._directory.iterdir()):
@@ -190,92 +175,13 @@ class FolderStorage(Storage):
                 raise
 
 
-ENDING = ".snapshot.json"
-
-
-class FileSnapshots(Snapshots):
-    """Snapshots in files of a directory, which may be missing.
-
-    With `power`, saved and deleted ones survive a power cut. Unfinished files of a killed process are removed.
-    """
-
-    stored = True
-
-    def __init__(self, directory: Path, *, power: bool = False) -> None:
-        self._directory = directory
-        self._power = power
-        if directory.is_dir():
-            sweep(directory)
-        times = sorted((file.stat().st_mtime, file.name.removesuffix(ENDING)) for file in snapshot_files(directory))
-        super().__init__((name, datetime.fromtimestamp(time, UTC)) for time, name in times)
-
-    def _store(self, bank: Bank, name: str, image: Image, created: datetime) -> Iterator[object]:
-        """Write a file atomically, readable by its owner only; StoreUnwritable.
-
-        A thread writes it under another name. The bank may be deleted meanwhile, and its folder be that of another one:
-        only between two steps of others it is known which.
-        """
-        file = self._file(name)
-
-        def written() -> Path:
-            with self._writing():
-                Disk().make_directory(self._directory, sync=self._power)
-                temporary = new_private(file, snapshot_bytes(image.rows))
-                os.utime(temporary, (created.timestamp(), created.timestamp()))
-                return temporary
-
-        try:
-            temporary = yield from in_thread(written, lasts=True)
-        except StoreUnwritable:
-            if bank.documents.discarded:
-                raise deleted_meanwhile() from None
-            raise
-        try:
-            if bank.documents.discarded:
-                raise deleted_meanwhile()
-            with self._writing():
-                place_private(temporary, file, power=self._power)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-    def _drop(self, names: Sequence[str]) -> Iterator[object]:
-        with self._writing():
-            remove_private(map(self._file, names), power=self._power)
-        yield from ()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """A `with` block that leaves the files as they were if it raises StoreUnwritable."""
-        try:
-            yield
-        except OSError as error:
-            raise StoreUnwritable(f"{self._directory}: {error}") from error
-
-    def _file(self, name: str) -> Path:
-        return self._directory / f"{name}{ENDING}"
-
-    def _read(self, name: str) -> Image:
-        file = self._file(name)
-        try:
-            return image_from_bytes(file.read_bytes(), KINDS, file=file)
-        except FileNotFoundError as error:
-            raise LookupError(name) from error
-
-
-def damaged_snapshots(directory: Path) -> list[StoreDamaged]:
-    """The damaged snapshot files in a directory, which may be missing; raises StoreTooNew."""
-    errors = []
-    for file in sorted(snapshot_files(directory)):
-        try:
-            image_from_bytes(file.read_bytes(), KINDS, file=file)
-        except StoreDamaged as error:
-            errors.append(error)
-    return errors
-
-
-def snapshot_files(directory: Path) -> Iterator[Path]:
-    """The files of the snapshots in a directory, which may be missing."""
-    for file in directory.glob(f"*{ENDING}"):
-        if NAME.fullmatch(file.name.removesuffix(ENDING)) and file.is_file():
-            yield file
+def _adopt(documents: Documents, folder: Path, former: Path) -> None:
+    """Take over the snapshots of an earlier version, which had their files in a folder of their own."""
+    ending = ".snapshot.json"
+    with documents.transaction():
+        for file in former.glob(f"*{ending}"):
+            created, content = datetime.fromtimestamp(file.stat().st_mtime, UTC), content_name()
+            shutil.copyfile(file, folder / content)
+            name = file.name.removesuffix(ending)
+            documents.put(SNAPSHOTS, named(name, created, content))
+    shutil.rmtree(former)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -18,17 +17,16 @@ from psycopg.conninfo import make_conninfo
 
 from emulator.assemble.copying import StoredFile, not_empty
 from emulator.assemble.handover import memory_read
-from emulator.assemble.storage import ENDING
 from emulator.assemble.stored_authority import ANSWERS, CA, KEEP, READ, TPP, files_of, secret_of
 from emulator.bank.kinds import KINDS
 from emulator.ca.files import ca_file
-from emulator.store import LoadedDocuments, StoreError
+from emulator.store import SNAPSHOTS, LoadedDocuments, StoreError
 from emulator.store.check import undecodable
 from emulator.store.journal import SNAPSHOT
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import StoredDataDamaged, StoreSession, application_name, session, unusable
-from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, fill
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
+from emulator.store.postgres.log import CHANGES, PART, PARTS, Content, row_of
+from emulator.store.snapshot import snapshot_bytes
 
 _OWN_NAME = "bank-emulator state"  # of the application, as PostgreSQL shows it
 _ENDING = 4.0  # seconds after the end of a process in which its connections may still look used
@@ -88,7 +86,7 @@ class StoredService:
             if (present or opened.rows("SELECT 1 FROM {schema}.secret WHERE kind = %s", CA)) and not replace:
                 raise not_empty(self, present)
             self._check_unused(opened)  # again: from now on a process that starts waits for the lock
-            for table in ("change", "checkpoint", "snapshot", "secret"):
+            for table in ("change", "checkpoint", "secret"):
                 opened.rows(f"DELETE FROM {{schema}}.{table} WHERE true")
             # the rows stay, as their epochs must not begin again: a process may still believe to have a bank
             opened.rows(
@@ -104,10 +102,7 @@ class StoredService:
                     if file.path.name == SNAPSHOT:
                         _write_bank(opened, name, file.content)
                     else:
-                        saved, at = file.path.name.removesuffix(ENDING), datetime.fromtimestamp(file.time or 0, UTC)
-                        opened.rows(
-                            "INSERT INTO {schema}.snapshot VALUES (%s, %s, %s, %b)", name, saved, at, file.content
-                        )
+                        _write_file(opened, name, row_of(file.path.name), file.content)
 
     def _check_unused(self, opened: StoreSession) -> None:
         """StoreError if processes use the store; those that have just ended may have a connection for a moment."""
@@ -136,28 +131,22 @@ def _files(opened: StoreSession) -> Iterator[StoredFile]:
             yield StoredFile(ca_file(folder, file) if kind == CA else folder / file, content)
     for name in _names(opened):
         documents, whole = LoadedDocuments(KINDS), _content(opened, name)
-        fill(documents, name, whole)
+        whole.fill(documents)
         body = snapshot_bytes(documents.freeze(), whole.sequence)
         yield StoredFile(Path("banks", name, SNAPSHOT), body)
-        for saved, created, body in _snapshots(opened, name):
-            yield StoredFile(Path("banks", name, "snapshots", saved + ENDING), body, created.timestamp())
+        for file in documents.contents():
+            yield StoredFile(Path("banks", name, file), b"".join(whole.parts(row_of(file))))
 
 
 def _content(opened: StoreSession, name: str) -> Content:
     """A bank: its checkpoint and the changes after it."""
     [(sequence, checkpoint)] = opened.rows("SELECT sequence, checkpoint FROM {schema}.bank WHERE name = %s", name)
     changes = opened.rows(CHANGES, name, checkpoint)
-    return Content(sequence, checkpoint, changes, partial(_parts, opened, name))
+    return Content(name, partial(_parts, opened, name), sequence, checkpoint, changes)
 
 
-def _parts(opened: StoreSession, name: str, file: str) -> Iterator[bytes]:
-    return (body for (body,) in opened.rows(PARTS, name, int(file), 0, _ALL))
-
-
-def _snapshots(opened: StoreSession, name: str) -> list[tuple[str, datetime, bytes]]:
-    """The snapshots of a bank, the oldest first."""
-    statement = "SELECT name, created, body FROM {schema}.snapshot WHERE bank = %s ORDER BY created, name"
-    return opened.rows(statement, name)
+def _parts(opened: StoreSession, name: str, number: int) -> Iterator[bytes]:
+    return (body for (body,) in opened.rows(PARTS, name, number, 0, _ALL))
 
 
 def _write_bank(opened: StoreSession, name: str, body: bytes) -> None:
@@ -171,8 +160,12 @@ def _write_bank(opened: StoreSession, name: str, body: bytes) -> None:
         " sequence = excluded.sequence, checkpoint = excluded.checkpoint, written = excluded.written",
         *(name, int(numbered[1]) - 1 if numbered else 0, sequence, sequence, time_ns() // 1000),
     )
+    _write_file(opened, name, sequence, body)
+
+
+def _write_file(opened: StoreSession, name: str, number: int, body: bytes) -> None:
     for part, at in enumerate(range(0, len(body), PART)):
-        values = (name, sequence, part, body[at : at + PART])
+        values = (name, number, part, body[at : at + PART])
         opened.rows("INSERT INTO {schema}.checkpoint VALUES (%s, %s, %s, %b)", *values)
 
 
@@ -245,10 +238,10 @@ def _check_bank(opened: StoreSession, name: str) -> Checked:
         checked.problems.append(f"the head is at change {content.sequence}, the last stored one is {last}")
     if not checked.problems:
         with checked.finding():
-            fill(documents, name, content)
-            checked.documents = sum(len(table.rows) for table in documents.tables.values())
+            content.fill(documents)
+            checked.documents = sum(len(table.rows) for table in documents.present().values())
         checked.problems += [f"kind {kind}: {wrong}" for kind, wrong in undecodable(documents).items()]
-    for saved, _, body in _snapshots(opened, name):
-        with checked.finding(f"the snapshot {saved}"):
-            image_from_bytes(body, KINDS, file=Path(saved))
+    for snapshot in documents.all(SNAPSHOTS):
+        with checked.finding(f"the snapshot {snapshot['id']}"):
+            content.image(documents.kinds, snapshot["content"])
     return checked

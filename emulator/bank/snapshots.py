@@ -1,16 +1,13 @@
 """Named snapshots of a bank: documents, clock, rules and settings, which can be restored.
 
-`Snapshots` holds them in memory; `emulator.assemble` has the forms that store them, in files or where several processes
-share them: a form has `_store`, `_read` and `_drop`. A reset keeps them (assumed); a bank that is created again has
-none.
+A snapshot is a content that the log of the bank has stored, and a document of the store that names it: it comes, and
+goes, with a change like every other. A reset keeps them (assumed); a bank that is created again has none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -18,25 +15,12 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
-from emulator.bank.threads import LASTS, in_thread
-from emulator.store import Documents, Image, StoreDeleted, StoreError, StoreUncertain, StoreUnwritable
+from emulator.bank.threads import in_thread
+from emulator.store import SNAPSHOTS, Documents, Image, NamedContent, StoreError, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
-LARGE = 4 << 20  # bytes; a larger image is prepared in a thread, and a snapshot does not stay in memory if it is stored
-
-
-def deleted_meanwhile() -> BankError:
-    """The refusal of work in several steps on a bank that is gone."""
-    return BankError("CONFLICT", "The bank was deleted in the meantime.")
-
-
-@dataclass(slots=True)
-class SavedSnapshot:
-    """A snapshot: when it was saved, in real time, and its image; None if it must be read where it is stored."""
-
-    created: datetime
-    image: Image | None
+LARGE = 4 << 20  # bytes; a larger image is prepared in a thread, and that of a snapshot does not stay in memory
 
 
 def prepared(documents: Documents, image: Image, report: Callable[[int, int], None]) -> Generator[object, None, Image]:
@@ -49,46 +33,56 @@ def prepared(documents: Documents, image: Image, report: Callable[[int, int], No
     return ready
 
 
+def named(name: str, created: datetime, content: str) -> NamedContent:
+    """The document of a snapshot."""
+    return {"id": name, "created": created.isoformat(timespec="microseconds"), "content": content}
+
+
 class Snapshots:
-    """The snapshots of one bank; `present`: name and time of each that is `stored` already, the oldest first."""
+    """The snapshots of one bank."""
 
-    stored = False
-
-    def __init__(self, present: Iterable[tuple[str, datetime]] = ()) -> None:
-        self._saved = {name: SavedSnapshot(created, None) for name, created in present}
-        self._under_way: set[str] = set()  # being saved or deleted
-        self._cleared = 0  # how often the bank was replaced: what was being saved then is deleted at its end
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._images: dict[str, Image] = {}  # small ones, by the names of their contents
+        self._cleared = 0  # how often the bank was replaced: what was being saved then is none of the new one
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
         """Save the bank's current state; a snapshot of the same name is replaced.
 
         In steps, between which the bank may be used; the state of the first step is saved.
         """
+        documents = self._documents
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
             raise BankError("FORMAT_ERROR", text, "name")
-        if name not in self._saved and len(self._saved) >= MOST:
+        if documents.count(SNAPSHOTS) >= MOST and not documents.exists(SNAPSHOTS, name):
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
-        self._refuse_while_under_way(name)
-        image = bank.documents.image().with_document(META, bank.clock.with_moment())
+        image = documents.image().with_document(META, bank.clock.with_moment())
         created, cleared = real_now(), self._cleared
-        with self._working_on([name]):
-            if self.stored:
-                yield None  # after the turn everything in it lasts
-                yield from self._store(bank, name, image, created)
-            if cleared != self._cleared:
-                yield from self._drop([name])
-                raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
-        self._saved.pop(name, None)
-        in_memory = not self.stored or image.size <= LARGE
-        self._saved[name] = SavedSnapshot(created, image if in_memory else None)
+        yield None  # after the turn everything in it lasts
+        try:
+            stored = yield from in_thread(lambda: documents.log.store_content(image))
+        except StoreUnwritable:
+            if documents.discarded:
+                raise BankError("CONFLICT", "The bank was deleted in the meantime.") from None
+            raise
+        if documents.discarded:
+            raise BankError("CONFLICT", "The bank was deleted in the meantime.")
+        if cleared != self._cleared:
+            raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
+        with documents.transaction():
+            self._remove(name)
+            documents.put(SNAPSHOTS, named(name, created, stored.file))
+        stored.keep()
+        if image.size <= LARGE:
+            self._images[stored.file] = image
 
     def restore(self, bank: Bank, name: str, content: Image | None = None) -> None:
         """Restore the bank from a snapshot; RESOURCE_UNKNOWN, CONFLICT.
 
         `content`: the result of `prepare` for this name.
         """
-        content = content or self._image(name, self._find(name))
+        content = content or self._image(self._find(name))
         with bank.documents.transaction():
             bank.documents.restore(content)
             bank.clock.resume()
@@ -99,97 +93,57 @@ class Snapshots:
         `report` is called for a large one after each part of the work.
         """
         saved = self._find(name)
-        image = saved.image or (yield from in_thread(lambda: self._image(name, saved)))
+        image = self._images.get(saved["content"]) or (yield from in_thread(lambda: self._image(saved)))
         return (yield from prepared(bank.documents, image, report))
 
-    def deleting(self, name: str) -> Iterator[object]:
-        """Delete a snapshot, in steps; RESOURCE_UNKNOWN, CONFLICT."""
+    def delete(self, name: str) -> None:
+        """Delete a snapshot; RESOURCE_UNKNOWN."""
         self._find(name)
-        self._refuse_while_under_way(name)
-        with self._working_on([name]):
-            yield None  # what was changed before is stored by the next step, or that fails
-            yield from self._drop([name])
-        self._saved.pop(name, None)
+        self._remove(name)
 
-    def _refuse_while_under_way(self, name: str) -> None:
-        if name in self._under_way:
-            raise BankError("CONFLICT", f"The snapshot {name} is being saved or deleted.", "name")
+    def clear(self) -> None:
+        """Delete all snapshots of a bank that is replaced."""
+        self._cleared += 1
+        for saved in self._documents.all(SNAPSHOTS):
+            self._remove(saved["id"])
 
-    def clearing(self) -> Iterator[object]:
-        """Delete all snapshots of a bank that was replaced, in steps."""
-        if self._saved or self._under_way:
-            yield LASTS  # as above
-            self._cleared += 1
-            for name in self._under_way:
-                self._saved.pop(name, None)
-            names = list(self._saved)
-            try:
-                with self._working_on(names):
-                    yield from self._drop(names)
-            except StoreDeleted:
-                raise
-            except StoreUnwritable as error:
-                raise StoreUncertain(f"the bank is replaced, and its snapshots are there: {error}") from error
-            for name in names:
-                self._saved.pop(name, None)
-
-    @contextmanager
-    def _working_on(self, names: Sequence[str]) -> Iterator[None]:
-        """Save or delete these; nobody else may meanwhile. If it fails, what is stored of them may be old or new."""
-        self._under_way.update(names)
-        try:
-            yield
-        except BaseException as error:
-            if self.stored:
-                for saved in filter(None, map(self._saved.get, names)):
-                    saved.image = None
-                self._failed(error)
-            raise
-        finally:
-            self._under_way.difference_update(names)
+    def _remove(self, name: str) -> None:
+        """Delete a snapshot if there is one, and its content once that lasts."""
+        documents = self._documents
+        saved = documents.get(SNAPSHOTS, name)
+        if saved is not None:
+            with documents.transaction():
+                documents.delete(SNAPSHOTS, name)
+                documents.undoing(documents.log.stored(saved["content"]).keep)
+            self._images.pop(saved["content"], None)
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""
-        return [{"name": name, "created": date_time(saved.created)} for name, saved in reversed([*self._saved.items()])]
+        newest_first = self._documents.range(SNAPSHOTS, "created", reverse=True)
+        return [
+            {"name": saved["id"], "created": date_time(datetime.fromisoformat(saved["created"]))}
+            for saved in newest_first
+        ]
 
-    def _find(self, name: str) -> SavedSnapshot:
-        saved = self._saved.get(name)
+    def _find(self, name: str) -> NamedContent:
+        saved = self._documents.get(SNAPSHOTS, name)
         if saved is None:
             raise BankError("RESOURCE_UNKNOWN", f"There is no snapshot {name[:100]}.")
         return saved
 
-    def _image(self, name: str, saved: SavedSnapshot) -> Image:
-        """The image of a snapshot, which may be replaced or deleted meanwhile."""
-        if saved.image is not None:
-            return saved.image
+    def _image(self, saved: NamedContent) -> Image:
+        """The image of a snapshot, which may be replaced or deleted meanwhile; for any thread."""
+        name, content = saved["id"], saved["content"]
+        if content in self._images:
+            return self._images[content]
         try:
-            image = self._read(name)
-        except LookupError:
-            if self._saved.get(name) is saved:
-                self._saved.pop(name, None)  # this is a thread
+            image = self._documents.log.content(content)
+        except (LookupError, FileNotFoundError):
             raise BankError("RESOURCE_UNKNOWN", f"The snapshot {name} does not exist any more.") from None
         except StoreUnwritable:
             raise
         except (OSError, StoreError) as error:
             raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
         if image.size <= LARGE:
-            saved.image = image
+            self._images[content] = image
         return image
-
-    # How they are stored
-
-    def _failed(self, _error: BaseException) -> None:
-        """Saving or deleting has failed."""
-
-    def _store(self, _bank: Bank, _name: str, _image: Image, _created: datetime) -> Iterator[object]:
-        """Store a snapshot of the bank, unless that is deleted meanwhile, in steps."""
-        yield from ()
-
-    def _read(self, name: str) -> Image:
-        """Read a snapshot, in a thread; LookupError if there is none any more."""
-        raise LookupError(name)
-
-    def _drop(self, names: Sequence[str]) -> Iterator[object]:
-        """Delete what is stored of snapshots, in steps."""
-        del names
-        yield from ()

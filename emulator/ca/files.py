@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -74,7 +74,7 @@ def _closed(folder: Path) -> bool:
 
 
 def check_plain(directory: Path, *, depth: int = 4) -> None:
-    """Refuse what is neither a file nor a directory, down to banks/NAME/snapshots/FILE; raises PermissionError.
+    """Refuse what is neither a file nor a directory, down to banks/NAME/damaged-N/FILE; raises PermissionError.
 
     Sockets may stay: a server of PostgreSQL has one, and none is read. What this user cannot read, as `lost+found` of a
     volume, it does not use either.
@@ -102,51 +102,6 @@ def write_private(path: Path, content: bytes) -> None:
             os.replace(temporary, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def place_private(temporary: Path, path: Path, *, power: bool = False) -> None:
-    """Give a file that `new_private` has made its name."""
-    if not power:
-        os.replace(temporary, path)
-        return
-    with _temporary(path, ".old") as former, ExitStack() as undo:
-        if path.exists():
-            try:
-                os.link(path, former)
-            except OSError:  # a file system without links
-                shutil.copy2(path, former)
-            undo.callback(os.replace, former, path)
-        else:
-            undo.callback(path.unlink, missing_ok=True)
-        os.replace(temporary, path)
-        _sync(path.parent)
-        undo.pop_all()
-
-
-def remove_private(paths: Iterable[Path], *, power: bool = False) -> None:
-    """Remove these files of a folder, all or none; those that are missing are left out."""
-    with ExitStack() as removed, ExitStack() as undo:
-        folder = None
-        for path in paths:
-            if path.exists():
-                aside = removed.enter_context(_temporary(path))
-                path.rename(aside)
-                undo.callback(aside.rename, path)
-                folder = path.parent
-        if power and folder is not None:
-            _sync(folder)
-        undo.pop_all()
-
-
-def new_private(path: Path, content: bytes) -> Path:
-    """A new file beside `path`, which a rename puts in its place; `sweep` removes it where that does not happen."""
-    temporary = _temporary_name(path)
-    try:
-        _write_new(temporary, content)
-    except BaseException:
-        _remove(temporary)
-        raise
-    return temporary
 
 
 def claim_private(path: Path, content: bytes, *, power: bool = False) -> bytes:
@@ -218,14 +173,10 @@ def sweep(directory: Path) -> None:
                 _remove(path)
 
 
-def _temporary_name(path: Path, ending: str = "") -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(6)}{ending}")
-
-
 @contextmanager
 def _temporary(path: Path, ending: str = "") -> Iterator[Path]:
     """A temporary name in the folder of `path`, removed at the end; `sweep` cannot run at the same time."""
-    temporary = _temporary_name(path, ending)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{ending}")
     with _opened(path.parent) as folder:
         with suppress(OSError):  # on file systems without locks for directories, nothing is swept
             fcntl.flock(folder, fcntl.LOCK_SH)

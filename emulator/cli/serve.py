@@ -180,16 +180,17 @@ def _listen_and_run(settings: ServeSettings) -> None:
 
 def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     """The application. While it loads large documents, the plain address answers with the progress."""
-    from emulator.assemble import assemble, starting
+    from emulator.assemble import assemble
+    from emulator.assemble.application import Progress, StartingApplication, is_slow
 
-    if not starting.is_slow(settings):
+    if not is_slow(settings):
         return assemble(settings)
     from emulator.web.server import WebServer, run_loop
 
-    progress = starting.Progress()
+    progress = Progress()
     # pending connections belong to the socket, so closing its duplicates does not drop them
     sockets = [bound.dup() for bound in plain]
-    server = WebServer(starting.StartingApplication(progress), settings, plain=sockets)
+    server = WebServer(StartingApplication(progress), settings, plain=sockets)
 
     async def load() -> Application:
         await server.start()

@@ -67,7 +67,6 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
         _check_shared(_read("store", store), store_schema, output, state_directory(state))
         return
     from emulator.assemble.copying import complete
-    from emulator.assemble.storage import damaged_snapshots
     from emulator.bank.kinds import KINDS
     from emulator.ca.files import check_private
     from emulator.store import StoreExhausted, StoreTooNew
@@ -89,27 +88,23 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
     )
     if not banks:
         raise Failed(f"{directory.absolute()} holds no bank; name the state directory of `serve` with --state DIR")
-    reports: list[tuple[CheckReport, list[StoreDamaged]]] = []
+    reports: list[CheckReport] = []
     refused: list[str] = []
     for bank in banks:
         try:
-            report = repair_bank(bank, KINDS) if repair else verify(bank, KINDS)
-            snapshots: list[StoreDamaged] = []
-            reports.append((report, snapshots))
-            if not report.in_use:
-                snapshots += damaged_snapshots(bank / "snapshots")
+            reports.append(repair_bank(bank, KINDS) if repair else verify(bank, KINDS))
         except (StoreExhausted, StoreTooNew) as error:
             refused.append(str(error))
         except OSError as error:
             refused.append(f"--state {error.filename or bank}: {error.strerror or error}")
     if output == "json":
-        click.echo(json.dumps([_as_json(*entry) for entry in reports], indent=2))
+        click.echo(json.dumps(list(map(_as_json, reports)), indent=2))
     else:
-        for entry in reports:
-            _print(*entry)
+        for report in reports:
+            _print(report)
     if refused:
         raise Failed("; ".join(refused))
-    for report, _ in reports:
+    for report in reports:
         if report.in_use is not None:
             raise Failed(f"{report.directory} is in use by {report.in_use}")
         if report.findings:
@@ -118,7 +113,7 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
             advice = f"it cannot be repaired: move {report.directory} away" if final else "--repair repairs it"
             raise Damaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({advice})")
     _check_authority(root)
-    if bad := [snapshot for _, snapshots in reports for snapshot in snapshots]:
+    if bad := [snapshot for report in reports for snapshot in report.snapshots]:
         raise Damaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
 
 
@@ -129,14 +124,14 @@ def _check_authority(root: Path) -> None:
             authority.check()
 
 
-def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, Any]:
+def _as_json(report: CheckReport) -> dict[str, Any]:
     return {
         "bank": report.directory.name,
         "inUse": report.in_use,
         "changes": report.sequence,
         "documents": report.documents,
         "damage": [_finding(finding) for finding in report.findings],
-        "snapshots": [_finding(snapshot) for snapshot in snapshots],
+        "snapshots": [_finding(snapshot) for snapshot in report.snapshots],
         "torn": _finding(report.torn) if report.torn else None,
         "actions": list(report.actions),
         "copies": str(report.copies) if report.copies else None,
@@ -147,7 +142,7 @@ def _finding(finding: StoreDamaged) -> dict[str, Any]:
     return {"file": str(finding.file), "offset": finding.offset, "reason": finding.reason}
 
 
-def _print(report: CheckReport, snapshots: list[StoreDamaged]) -> None:
+def _print(report: CheckReport) -> None:
     from emulator.bank.errors import counted
 
     name = report.directory.name
@@ -157,7 +152,7 @@ def _print(report: CheckReport, snapshots: list[StoreDamaged]) -> None:
     condition = "damaged" if report.findings else "intact"
     documents = counted(sum(report.documents.values()), "document")
     click.echo(f"{name}: {condition}, {documents} after {counted(report.sequence, 'change')}")
-    for bad in [*report.findings, *snapshots]:
+    for bad in [*report.findings, *report.snapshots]:
         click.echo(f"  {bad.file.name} at byte {bad.offset}: {bad.reason}")
     if report.torn is not None:
         click.echo(f"  {report.torn.file.name} ends in a torn or damaged record; the next start drops it")

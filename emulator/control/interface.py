@@ -20,7 +20,7 @@ A handler with long work is a generator: each step is a turn of its own, and oth
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -115,8 +115,7 @@ class Gate:
 class Control:
     """The control interface of every bank of the process.
 
-    `snapshots_of` gives the snapshots of a bank by name, and is called once per bank; `token` is the --control-token;
-    `allowed_hosts` are Host names in addition to the loopback names.
+    `token` is the --control-token; `allowed_hosts` are Host names in addition to the loopback names.
     """
 
     def __init__(
@@ -126,12 +125,10 @@ class Control:
         *,
         token: str | None = None,
         allowed_hosts: Iterable[str] = (),
-        snapshots_of: Callable[[str], Snapshots] = lambda _: Snapshots(),
     ) -> None:
         self._banks = banks
         self._authority = authority
         self._gate = Gate(attempts=None if token is None else Attempts(token), allowed_hosts=allowed_hosts)
-        self._snapshots_of = snapshots_of
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
         self._router: _Router | None = None
 
@@ -151,7 +148,7 @@ class Control:
             raise TypeError("the rules of a service are a RuleSet")
         snapshots = self._snapshots.get(bank)
         if snapshots is None:
-            snapshots = self._snapshots[bank] = self._snapshots_of(bank.name)
+            snapshots = self._snapshots[bank] = Snapshots(bank.documents)
         return ScenarioTarget(bank, service.rules, service.log, snapshots)
 
     def refuse(self, request: Request) -> Response | None:

@@ -25,12 +25,13 @@ from emulator.store.errors import (
     StoreVoid,
 )
 from emulator.store.journal_log import Durability, JournalLog, open_store
-from emulator.store.kinds import Document, Kind, Ordered
+from emulator.store.kinds import SNAPSHOTS, Document, Kind, NamedContent, Ordered
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.log import Log
 from emulator.store.table import Change, Image
 
 __all__ = [
+    "SNAPSHOTS",
     "Change",
     "Document",
     "Documents",
@@ -41,6 +42,7 @@ __all__ = [
     "Kind",
     "LoadedDocuments",
     "Log",
+    "NamedContent",
     "Ordered",
     "StoreDamaged",
     "StoreDeleted",

@@ -11,7 +11,7 @@ from typing import Any
 
 from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
-from emulator.store.journal import SNAPSHOT, Recovered, journal_first
+from emulator.store.journal import SNAPSHOT, Recovered, content_in, journal_first
 from emulator.store.kinds import Kind, decoded
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.snapshot import load, write_snapshot
@@ -23,7 +23,8 @@ class CheckReport:
 
     `in_use`: the process that has it open, in which case nothing was checked; `sequence`: the last change;
     `documents`: their number by kind; `findings`: damage that prevents a start; `torn`: an incomplete or damaged last
-    record, which a start drops; `actions`: the steps of a repair; `copies`: the directory with the original files.
+    record, which a start drops; `snapshots`: damage of these; `actions`: the steps of a repair; `copies`: the directory
+    with the original files.
     """
 
     directory: Path
@@ -32,6 +33,7 @@ class CheckReport:
     documents: dict[str, int] = field(default_factory=dict)
     findings: list[StoreDamaged] = field(default_factory=list)
     torn: StoreDamaged | None = None
+    snapshots: list[StoreDamaged] = field(default_factory=list)
     actions: list[str] = field(default_factory=list)
     copies: Path | None = None
 
@@ -76,6 +78,7 @@ def repair(directory: Path, kinds: Sequence[Kind[Any]] = ()) -> CheckReport:
 
 def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     report.findings.clear()
+    report.snapshots.clear()
     report.documents = {}
     report.torn = None
     documents = LoadedDocuments(kinds)
@@ -84,11 +87,18 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
     except StoreDamaged as damaged:
         report.findings.append(damaged)
         return
-    report.documents = {kind: len(table.rows) for kind, table in documents.tables.items()}
+    report.documents = {kind: len(table.rows) for kind, table in documents.present().items()}
     for kind, wrong in undecodable(documents).items():
         reason = f"a document of kind {kind}: {wrong}"
         report.findings.append(StoreDamaged(report.directory / SNAPSHOT, 0, reason, intact=True))
     report.sequence = documents.sequence
+    for name in documents.contents():
+        try:
+            content_in(report.directory, name, documents.kinds)
+        except FileNotFoundError:
+            report.snapshots.append(StoreDamaged(report.directory / name, 0, "the file is missing"))
+        except StoreDamaged as damaged:
+            report.snapshots.append(damaged)
     if recovered.torn is not None:
         file, offset, size = recovered.torn
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")
@@ -157,7 +167,8 @@ def _salvage(report: CheckReport, file: Path) -> str:
     lost: list[bytes] = []
     sequence, image = load(pieces(file), file, {}, lost)
     count = sum(len(table.rows) for table in image.tables.values())
-    _copy(report, file)
+    for path in (file, *report.directory.glob("content-*.json")):  # a start deletes contents that nothing names
+        _copy(report, path)
     if not count:
         disk.remove(file)
         return f"removed {SNAPSHOT}, in which no document can be read: its content is lost"

@@ -198,7 +198,7 @@ class Documents(LoadedDocuments):
         """The present content, for `restore`. Waiting changes are written first; raises StoreUnwritable."""
         if not self.depth:
             self.write_waiting()
-        return Image(self.tables).copy(None)
+        return Image(self.present()).copy(None)
 
     def prepare(self, image: Image) -> Image:
         """Prepare an image of any size for one short `restore`; may run in any thread. Raises StoreUnwritable."""

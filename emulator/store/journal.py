@@ -2,7 +2,7 @@
 
     documents.json                 the snapshot (snapshot.py)
     journal-<first change>.jsonl   the changes after it, one record each; more than one after a compaction
-    content-<id>.json              a whole content that a change refers to, so that the change itself stays small
+    content-<id>.json              a whole content: a snapshot, or what a change refers to, so that it stays small
     documents.json.<id>.new        a snapshot that is being written
     lock                           names the process that has the directory open (disk.py)
 
@@ -11,7 +11,7 @@ of it is either fixed by this form or covered by the checksum. With `power` the 
 synced before it, by which a start tells a torn end from damage.
 
 The directory of a killed process may contain, besides what is written in this order: a snapshot that was not finished;
-journal files whose changes the snapshot has; a content that no change names; an incomplete last record; and, after a
+journal files whose changes the snapshot has; a content that nothing names; an incomplete last record; and, after a
 power failure, missing pages anywhere in the records that were not synced. All of this is dropped, as none of it was
 acknowledged (`Recovered`). Anything else that cannot be read is damage, and nothing is dropped for it.
 """
@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from emulator.store.disk import Disk, pieces, write_whole
 from emulator.store.errors import StoreDamaged
+from emulator.store.kinds import Kind
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.snapshot import load
 from emulator.store.table import Image
@@ -159,8 +161,9 @@ class Recovered:
             path = journals.pop(0)
             self._read(path, firsts[path], journals)
         self.stale += journals
+        named = {*self.contents, *documents.contents()}
         for name in names:
-            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in self.contents):
+            if _UNFINISHED.fullmatch(name) or (_CONTENT.fullmatch(name) and name not in named):
                 self.stale.append(directory / name)
 
     def _advance(self, size: int) -> None:
@@ -207,7 +210,7 @@ class Recovered:
     def _content(self, name: str) -> Image:
         file = self._directory / name
         try:
-            image = load(pieces(file), file, self._documents.kinds)[1]
+            image = content_in(self._directory, name, self._documents.kinds)
         except FileNotFoundError:
             raise StoreDamaged(file, 0, "missing") from None
         except StoreDamaged as wrong:
@@ -215,6 +218,12 @@ class Recovered:
         self.contents.add(name)
         self.size += file.stat().st_size
         return image
+
+
+def content_in(directory: Path, name: str, kinds: Mapping[str, Kind[Any]]) -> Image:
+    """Read a content file; StoreDamaged, StoreTooNew, OSError."""
+    file = directory / name
+    return load(pieces(file), file, kinds)[1]
 
 
 def _examine_tear(path: Path, data: bytes, end: int, following: int, later: list[Path]) -> None:

@@ -35,13 +35,14 @@ from emulator.store.journal import (
     Journal,
     Progress,
     Recovered,
+    content_in,
     journal_first,
     journal_name,
     sealed,
 )
 from emulator.store.kinds import Kind
 from emulator.store.loaded import LoadedDocuments
-from emulator.store.log import Log
+from emulator.store.log import Log, content_name
 from emulator.store.snapshot import write_snapshot
 from emulator.store.table import Change, Image, Rows, StoredContent
 
@@ -160,7 +161,8 @@ class JournalLog(Log):
         recovered, disk = Recovered(self.directory, documents, self._progress), self._disk
         # first, since an empty file after a torn record would not follow the shortened one
         for path in recovered.stale:
-            disk.remove(path)
+            if documents is self._documents or journal_first(path.name) is not None:  # else it may be being written
+                disk.remove(path)
         if recovered.torn is not None:
             path, offset, size = recovered.torn
             logger.warning("%s: dropped %d bytes at %d, a last record that is torn or damaged", path, size, offset)
@@ -209,22 +211,25 @@ class JournalLog(Log):
             content.sequence = change.sequence
 
     def store_content(self, image: Image) -> StoredContent:
-        """Write a content file that a change can refer to; may run in any thread. Raises StoreUnwritable."""
-        name = f"content-{uuid4().hex}.json"
-        path = self.directory / name
-
-        def remove() -> None:
-            with suppress(OSError):
-                self._disk.remove(path)
-
+        """Write a content file; may run in any thread. Raises StoreUnwritable."""
+        name = content_name()
         try:
-            size = write_snapshot(self._disk, path, image.rows, 0)
+            size = write_snapshot(self._disk, self.directory / name, image.rows, 0)
             if self.confirms:
                 self._disk.sync_directory(self.directory)
         except OSError as failed:
-            remove()
+            self.remove_content(name)
             raise StoreUnwritable(f"the content cannot be written: {failed}") from failed
-        return StoredContent(name, size, remove)
+        return self.stored(name, size)
+
+    def content(self, file: str) -> Image:
+        """Read a content file; for any thread. StoreDamaged, StoreTooNew, FileNotFoundError, OSError."""
+        return content_in(self.directory, file, self._documents.kinds)
+
+    def remove_content(self, file: str) -> None:
+        """Remove a content file, now or at the next start."""
+        with suppress(OSError):
+            self._disk.remove(self.directory / file)
 
     # Durability `power`: an answer may be sent once `synced` has reached the change that it reports
 

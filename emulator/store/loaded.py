@@ -8,7 +8,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import orjson
 
-from emulator.store.kinds import D, Document, Kind, Value, by_name, decoded, encoded
+from emulator.store.kinds import SNAPSHOTS, D, Document, Kind, Value, by_name, decoded, encoded
 from emulator.store.table import DocumentTable, Image, Rows
 
 AT_ONCE = 256  # rows
@@ -61,7 +61,7 @@ class LoadedDocuments:
     tables: Mapping[str, DocumentTable]
 
     def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
-        self.kinds = by_name(kinds)
+        self.kinds = by_name((*kinds, SNAPSHOTS))
         if "_store" in self.kinds:
             raise ValueError("the name _store is reserved for snapshots")
         self.sequence = 0
@@ -203,13 +203,21 @@ class LoadedDocuments:
 
         The content is that at the time of the call; parts are joined when they are iterated.
         """
-        tables = [(table.json_name, list(table.sorted_rows().values())) for table in self.tables.values()]
+        tables = [(table.json_name, list(table.sorted_rows().values())) for table in self.present().values()]
         size = sum(len(name) + len(b":[],") + sum(map(len, rows)) + max(0, len(rows) - 1) for name, rows in tables)
         return size + len(b"{}") - len(b","), _json_parts(tables)
 
     def dump(self) -> dict[str, list[Document]]:
         """Everything: name of the kind -> documents in insertion order."""
-        return {name: list(map(orjson.loads, table.sorted_rows().values())) for name, table in self.tables.items()}
+        return {name: list(map(orjson.loads, table.sorted_rows().values())) for name, table in self.present().items()}
+
+    def present(self) -> dict[str, DocumentTable]:
+        """The tables of the content, without the snapshots."""
+        return {name: table for name, table in self.tables.items() if name != SNAPSHOTS.name}
+
+    def contents(self) -> list[str]:
+        """The names of the contents that the snapshots are, the oldest first."""
+        return [snapshot["content"] for snapshot in self.range(SNAPSHOTS, "created")]
 
     # Loading
 
@@ -242,13 +250,14 @@ class LoadedDocuments:
 
     def freeze(self) -> Rows:
         """The present documents: for another thread to read while this one continues."""
-        return {name: table.sorted_rows().copy() for name, table in self.tables.items()}
+        tables = self.present() if not self.count(SNAPSHOTS) else self.tables
+        return {name: table.sorted_rows().copy() for name, table in tables.items()}
 
     def replace_tables(self, tables: Mapping[str, DocumentTable]) -> None:
-        """Put these in the place of all tables; of a kind without one, an empty table."""
+        """Put these in the place of all tables; of a kind without one, an empty table. The snapshots stay."""
         whole = {**self.tables, **tables}
         for name, before in self.tables.items():
-            if name not in tables:
+            if name not in tables and name != SNAPSHOTS.name:
                 whole[name] = DocumentTable(before.kind)
             whole[name].dependants = before.dependants
         self.take(whole)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from secrets import randbelow
+from time import time_ns
 from typing import Any
 
 from emulator.store.errors import StoreUnwritable
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.table import Change, Image, StoredContent
+
+
+def content_name() -> str:
+    """A name of its own for a content, which begins with the time."""
+    return f"content-{time_ns() // 1000 * 1024 + randbelow(1024)}.json"
 
 
 class Log:
@@ -27,6 +35,9 @@ class Log:
     compacting: object = None
     written = 0.0
     size = 0
+
+    def __init__(self) -> None:
+        self._images: dict[str, Image] = {}
 
     @property
     def owned(self) -> bool:
@@ -78,9 +89,23 @@ class Log:
         """
         raise NotImplementedError
 
-    def store_content(self, _image: Image) -> StoredContent:
-        """Store a whole content that a change can refer to; may run in any thread. Raises StoreUnwritable."""
-        return StoredContent()
+    def store_content(self, image: Image) -> StoredContent:
+        """Store a whole content that a change or a snapshot can refer to; for any thread. Raises StoreUnwritable."""
+        stored = self.stored(content_name())
+        self._images[stored.file] = image
+        return stored
+
+    def stored(self, file: str, size: int = 0) -> StoredContent:
+        """A content that is stored; it is removed when nobody has this any more, unless something refers to it."""
+        return StoredContent(file, size, partial(self.remove_content, file))
+
+    def content(self, file: str) -> Image:
+        """A stored content; for any thread. LookupError if there is none, StoreError, OSError."""
+        return self._images[file]
+
+    def remove_content(self, file: str) -> None:
+        """Remove a stored content that nothing refers to; never raises."""
+        self._images.pop(file, None)
 
     def close(self, pause: Callable[[], None] = lambda: None) -> None:
         """Store remaining changes, compact unless `pause` cancels it, release resources; later changes are refused."""

@@ -28,7 +28,7 @@ import orjson
 from tinydb.storages import MemoryStorage
 from tinydb.table import Table
 
-from emulator.store.kinds import Document, Keys, Kind, decoded, encoded
+from emulator.store.kinds import SNAPSHOTS, Document, Keys, Kind, decoded, encoded
 
 Rows = Mapping[str, Mapping[int, bytes]]
 """Kind -> number -> JSON text of a document, in insertion order."""
@@ -155,15 +155,19 @@ class DocumentTable(Table):
 
 @dataclass(slots=True, eq=False)
 class StoredContent:
-    """A whole content that the log has stored as `file`, `size` bytes; "" in memory.
+    """A whole content that the log has stored as `file`, `size` bytes.
 
     `sequence`: the change that refers to it, 0 for none; if none will, `remove` is called once nobody has it any more.
     """
 
-    file: str = ""
+    file: str
     size: int = 0
     remove: Callable[[], None] = lambda: None
     sequence: int = 0
+
+    def keep(self) -> None:
+        """Let it stay: a snapshot refers to it."""
+        self.sequence = self.sequence or 1
 
     def __del__(self) -> None:
         if not self.sequence:
@@ -259,7 +263,9 @@ def difference(sequence: int, steps: list[Any], tables: Mapping[str, DocumentTab
                 content, since = step.stored, place + 1
         if content is not None:
             parts.append(b'"content":%b,"then":{' % orjson.dumps(content.file))
-            steps = steps[since:]
+            # but for the snapshots, which are no part of it
+            former = [step for step in steps[:since] if type(step) is tuple and step[0].kind is SNAPSHOTS]
+            steps = [*former, *steps[since:]]
         steps = list(_single_steps(steps, tables, cleared, anew))
     touched: dict[Any, Any] = {}  # the first step of each document
     for step in steps:

@@ -84,16 +84,16 @@ def test_a_path_that_is_no_utf_8_is_told_with_its_bytes_escaped(
     # What is captured goes from a test's process to the other as UTF-8.
     caplog.set_level(logging.CRITICAL, logger="emulator")
     state = tmp_path / os.fsdecode(b"b\xf8k")
-    snapshot = state / "banks" / "x" / "snapshots" / "kept.snapshot.json"
     application = damaged(state, state / "banks" / "x" / "documents.json", authority)
     status, body = asked(application, "GET", "/banks/x/_emulator/clock")
     assert status == 503
     assert rf"{tmp_path}/b\udcf8k/banks/x/documents.json is damaged" in body["tppMessages"][0]["text"]
     repair(state / "banks" / "x", KINDS)
+    [snapshot] = (state / "banks" / "x").glob("content-*")
     snapshot.write_bytes(b"gar" + snapshot.read_bytes())
     status, body = asked(application, "POST", "/banks/x/_emulator/snapshots/kept/restore")
     assert status == 409
-    assert rf"{tmp_path}/b\udcf8k/banks/x/snapshots/kept" in body["tppMessages"][0]["text"]
+    assert rf"{tmp_path}/b\udcf8k/banks/x/content-" in body["tppMessages"][0]["text"]
     application.close()
 
 

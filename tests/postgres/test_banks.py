@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from emulator.api.messages import AT_ONCE, HANG_UP, Request, Response
-from emulator.assemble import home_storage, homes
+from emulator.api.messages import HANG_UP, Request, Response
+from emulator.assemble import homes
 from emulator.bank import fixtures, snapshots
 from emulator.store.postgres import leases, log
 from emulator.store.postgres.connection import OutcomeUnknown, StoreUnreachable
@@ -319,21 +319,6 @@ async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
     await over(two, "reborn")
     assert (await one.control("GET", "snapshots", bank="reborn"))["snapshots"] == []
 
-    server = one.homes.server
-    # as it reads the bank before it is deleted
-    unaware = home_storage._SAVE_SNAPSHOT.replace("epoch = %s", "epoch > %s - 9")
-    monkeypatch.setattr(home_storage, "_SAVE_SNAPSHOT", unaware)
-    rows = server.rows_in_thread
-
-    def deleted_before(statement: str, *values: Any, **options: Any) -> list[Any]:
-        if statement is unaware:
-            rows(log.DELETE, "reborn", one.leases.held["reborn"].epoch)
-        return rows(statement, *values, **options)
-
-    monkeypatch.setattr(server, "rows_in_thread", deleted_before)
-    await one.control("PUT", "snapshots/old", bank="reborn", status=404)
-    assert await execute(one.url, "SELECT 1 FROM {schema}.snapshot WHERE bank = 'reborn'") == []
-
 
 @pytest.mark.parametrize(
     ("damage", "repair", "what"),
@@ -347,11 +332,6 @@ async def test_a_deleted_bank_leaves_nothing_to_the_next_one_of_its_name(
             "UPDATE {schema}.bank SET sequence = sequence + 1 WHERE name = %s",
             "UPDATE {schema}.bank SET sequence = sequence - 1 WHERE name = %s",
             "bank BANK is damaged: changes after ",
-        ),
-        (
-            "INSERT INTO {schema}.snapshot VALUES (%s, 'odd', 'infinity', '')",
-            "DELETE FROM {schema}.snapshot WHERE bank = %s",
-            "a time in schema bank_emulator is damaged: restore it",
         ),
     ],
 )
@@ -421,24 +401,3 @@ async def test_a_damaged_bank_is_replaced_or_deleted(one: Process, two: Process,
         await each.control("GET", "clock", bank=bank, status=404)
         assert bank not in [entry["name"] for entry in (await each.control("GET", "banks"))["banks"]]
     assert await execute(one.url, "SELECT FROM {schema}.change WHERE bank = %s", bank) == []
-
-
-async def test_a_bank_that_is_replaced_and_deleted_before_its_snapshots_ends_in_a_conflict(
-    one: Process, bank: str
-) -> None:
-    deleted, waits = asyncio.Event(), asyncio.Event()
-
-    async def late(statement: Awaitable[Any]) -> Any:
-        waits.set()
-        await deleted.wait()
-        return await statement
-
-    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
-    async with commits_of(one, late, (home_storage._DROP_SNAPSHOTS,)):
-        replaced = one.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
-        await waits.wait()
-        await one.control("DELETE", f"banks/{bank}", status=204)
-        deleted.set()
-        answer = await replaced
-    assert isinstance(answer, Response)
-    assert (answer.status, answer.delivery) == (409, AT_ONCE), answer.body

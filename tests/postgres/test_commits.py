@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from emulator.api.messages import HANG_UP, Answered, Request, Response
-from emulator.assemble import home_storage
 from emulator.assemble.stored_authority import KEEP
 from emulator.bank.documents import Customer
 from emulator.bank.kinds import CUSTOMER, META
@@ -258,9 +257,6 @@ async def test_a_change_is_made_once_although_its_home_hears_of_the_next_one_dur
 @pytest.mark.parametrize(
     ("statement", "method", "path"),
     [
-        (home_storage._SAVE_SNAPSHOT, "PUT", "snapshots/kept"),
-        (home_storage._TAKE_SNAPSHOT_BACK, "PUT", "snapshots/kept"),
-        (home_storage._DROP_SNAPSHOTS, "DELETE", "snapshots/present"),
         (log.DELETE, "DELETE", "banks/{bank}"),
         (KEEP, "POST", "tpps"),
     ],

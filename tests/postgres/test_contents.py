@@ -11,6 +11,7 @@ import pytest
 from emulator.api.messages import Response
 from emulator.assemble.stored_service import StoredService, check
 from emulator.bank import fixtures, snapshots
+from emulator.store.log import content_name
 from emulator.store.postgres import log
 from tests.postgres.leased import has, over, taken
 from tests.postgres.process import Process, execute
@@ -55,22 +56,22 @@ STAGED = "SELECT DISTINCT sequence FROM {schema}.checkpoint WHERE bank = %s ORDE
 async def test_a_restore_names_its_content_and_the_next_home_has_it(one: Process, two: Process, bank: str) -> None:
     await restored(one, bank)
     await one.control("PUT", "settings", {"conformance": False}, bank=bank)
-    [(content,)] = await execute(one.url, STAGED, bank)
+    [(content,), (snapshot,)] = await execute(one.url, STAGED, bank)
     assert content < 0
     bodies = [body for (body,) in await execute(one.url, "SELECT body FROM {schema}.change WHERE bank = %s", bank)]
-    assert len([body for body in bodies if b'"content":"%d"' % content in body]) == 1
+    assert len([body for body in bodies if b'"content":"content-%d.json"' % -content in body]) == 1
     assert max(map(len, bodies)) < 2000
     assert await problems(one, bank) == []
     await moved(one, two, bank)
     assert await progression(two, bank) == "manual"
-    assert await execute(one.url, STAGED, bank) == [(content,)]
+    assert await execute(one.url, STAGED, bank) == [(content,), (snapshot,)]
 
 
 async def test_a_checkpoint_takes_the_place_of_the_content(one: Process, two: Process, bank: str) -> None:
     await restored(one, bank)
     await one.log(bank).compaction(lambda: None)
-    [(checkpoint,)] = await execute(one.url, STAGED, bank)
-    assert checkpoint > 0
+    [(snapshot,), (checkpoint,)] = await execute(one.url, STAGED, bank)
+    assert snapshot < 0 < checkpoint
     await one.control("PUT", "settings", {"conformance": False}, bank=bank)
     assert await problems(one, bank) == []
     await moved(one, two, bank)
@@ -83,11 +84,11 @@ async def test_a_content_that_was_restored_during_a_checkpoint_stays(
     own, stage = one.log(bank), log.PostgresLog.stage
     begun, goes_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(self: log.PostgresLog, body: bytes) -> int:
+    async def slowly(self: log.PostgresLog, file: str, body: bytes) -> int:
         if self is own and not begun.is_set():
             begun.set()
             await goes_on.wait()
-        return await stage(self, body)
+        return await stage(self, file, body)
 
     monkeypatch.setattr(log.PostgresLog, "stage", slowly)
     compacting = asyncio.ensure_future(own.compaction(lambda: None))
@@ -117,11 +118,11 @@ async def test_a_bank_begins_with_a_large_fixture_and_leaves_nothing_behind(
 
 async def test_what_a_killed_home_has_staged_is_deleted_by_the_next_one(one: Process, two: Process, bank: str) -> None:
     await restored(one, bank)
-    [(content,)] = await execute(one.url, STAGED, bank)
-    left = await one.log(bank).stage(b"{}")
-    assert await execute(one.url, STAGED, bank) == sorted([(left,), (content,)])
+    [(content,), (snapshot,)] = await execute(one.url, STAGED, bank)
+    left = await one.log(bank).stage(content_name(), b"{}")
+    assert await execute(one.url, STAGED, bank) == [(left,), (content,), (snapshot,)]
     await moved(one, two, bank)
-    assert await execute(one.url, STAGED, bank) == [(content,)]
+    assert await execute(one.url, STAGED, bank) == [(content,), (snapshot,)]
     await one.control("GET", "clock", bank=bank)
 
 
@@ -138,12 +139,12 @@ async def test_a_content_of_a_former_home_is_not_stored(one: Process, two: Proce
 
 async def test_a_content_that_is_gone_is_named(one: Process, two: Process, bank: str) -> None:
     await restored(one, bank)
-    [(content,)] = await execute(one.url, STAGED, bank)
+    [(content,), _] = await execute(one.url, STAGED, bank)
     await one.homes._give_back([bank])
     one.homes.drop(bank)
     await execute(one.url, "DELETE FROM {schema}.checkpoint WHERE bank = %s", bank)
     answer = await two.control("GET", "clock", bank=bank, status=503)
-    assert f"content {content} of bank {bank} is damaged: it is missing" in str(answer)
-    assert f"content {content} of bank {bank} is damaged: it is missing" in str(await problems(one, bank))
+    assert f"content content-{-content}.json of bank {bank} is damaged: it is missing" in str(answer)
+    assert f"content content-{-content}.json of bank {bank} is damaged: it is missing" in str(await problems(one, bank))
     await over(two, bank)
     await execute(one.url, "DELETE FROM {schema}.bank WHERE name = %s", bank)

@@ -36,7 +36,7 @@ async def test_a_store_of_layout_1_is_migrated_at_the_first_start(store_url: str
     [(exchanges,)] = await execute(store_url, "SELECT count(*) FROM {schema}.exchange")
     assert exchanges == 1
     async with process(store_url, tmp_path / "state", fixtures="household") as one:
-        assert await execute(store_url, "SELECT version FROM {schema}.layout") == [(2,)]
+        assert await execute(store_url, "SELECT version FROM {schema}.layout") == [(layout.VERSION,)]
         payments = (await one.control("GET", "state"))["payment"]
         texts = {payment["initiation"]["remittanceInformationUnstructured"] for payment in payments}
         assert texts == {"before the snapshot", "after the restore"}

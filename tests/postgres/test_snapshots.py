@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from emulator.api.messages import Answered, Response, Unfinished
-from emulator.assemble import home_storage
+from emulator.api.messages import Answered, Unfinished
 from emulator.bank import snapshots
 from emulator.store.postgres import log
-from emulator.store.postgres.connection import OutcomeUnknown
 from tests.postgres.leased import Sent, commits_of, now, over, refused, taken
 from tests.postgres.process import Process, eventually, execute, request
 
@@ -29,76 +27,73 @@ async def test_a_checkpoint_and_a_snapshot_of_a_former_home_are_not_stored(
         await taken(one, two, bank, stopped)
         await documents.log.compaction(lambda: None)
     await one.control("PUT", "snapshots/late", bank=bank, status=201)  # passed on
-    stored = "SELECT count(*) FROM {schema}.checkpoint WHERE bank = %s"
+    stored = "SELECT count(*) FROM {schema}.checkpoint WHERE bank = %s AND sequence > 0"
     assert await execute(one.url, stored, bank) == [(0,)]
     assert [each["name"] for each in (await two.control("GET", "snapshots", bank=bank))["snapshots"]] == ["late"]
 
 
-@pytest.mark.parametrize("executed", ["at once", "late", "never"])
-async def test_a_snapshot_that_was_saved_without_an_answer_is_from_then_on_what_is_stored(
-    one: Process, two: Process, bank: str, executed: str
+STAGED = "SELECT DISTINCT sequence FROM {schema}.checkpoint WHERE bank = %s AND sequence < 0"
+
+
+async def listed(one: Process, bank: str) -> list[str]:
+    return [each["name"] for each in (await one.control("GET", "snapshots", bank=bank))["snapshots"]]
+
+
+async def stored(one: Process, bank: str) -> int:
+    """How many contents of the bank are stored, once what is deleted is."""
+    await asyncio.sleep(0)
+    if one.homes.commits._tasks:
+        await asyncio.wait(one.homes.commits._tasks)
+    return len(await execute(one.url, STAGED, bank))
+
+
+@pytest.mark.parametrize("executed", [True, False])
+async def test_a_content_that_was_stored_without_an_answer_is_no_snapshot_and_is_deleted_by_the_next_home(
+    one: Process, two: Process, bank: str, executed: bool
 ) -> None:
-    """Not one thing at this home, and another one at the next."""
     before = await now(one, bank)
     await one.control("PUT", "snapshots/kept", bank=bank, status=201)
     await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
-    late: list[Any] = []
-
-    async def lost(statement: Any) -> Any:
-        if executed == "at once":
-            await statement
-        else:
-            late.append(statement)
-        raise OutcomeUnknown("the connection is lost")
-
     for path in ("snapshots/kept", "snapshots/other"):
-        async with commits_of(one, lost, (home_storage._SAVE_SNAPSHOT,)):
-            answer = await one.ask("PUT", path, bank=bank)
-            assert isinstance(answer, Response)
-            assert answer.delivery.disconnect == "after"
-
-    async def shown(each: Process) -> Any:
-        await each.control("POST", "clock/advance", {"by": "PT5H"}, bank=bank)
-        restored = await each.ask("POST", "snapshots/kept/restore", bank=bank)
-        listed = (await each.control("GET", "snapshots", bank=bank))["snapshots"]
-        return restored.status, await now(each, bank), [one["name"] for one in listed]
-
-    saved = executed == "at once"
-    expected = (200, before + timedelta(hours=saved), ["other", "kept"] if saved else ["kept"])
-    assert await shown(one) == expected
-    for statement in late:
-        if executed == "late":
-            await statement
-        statement.close()
-    assert await shown(one) == expected
+        async with commits_of(one, Sent(executed), (log._STAGE,)):
+            await one.control("PUT", path, bank=bank, status=503)
+    assert await stored(one, bank) == (3 if executed else 1)
     one.homes.drop(bank)
     await over(one, bank)
-    assert await shown(two) == expected
-
-
-@pytest.mark.parametrize("executed", [False, True])
-async def test_a_snapshot_that_was_deleted_without_an_answer_is_there_if_it_is_stored(
-    one: Process, two: Process, bank: str, executed: bool
-) -> None:
-    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
-    async with commits_of(one, Sent(executed), (home_storage._DROP_SNAPSHOTS,)):
-        await one.ask("DELETE", "snapshots/kept", bank=bank)
     for each in (one, two):
-        listed = (await each.control("GET", "snapshots", bank=bank))["snapshots"]
-        assert [one["name"] for one in listed] == ([] if executed else ["kept"])
-        await each.control("POST", "snapshots/kept/restore", bank=bank, status=404 if executed else 200)
+        assert await listed(each, bank) == ["kept"]
+        await each.control("POST", "snapshots/kept/restore", bank=bank)
+        assert await now(each, bank) == before
+    await eventually(lambda: not any(each.homes.commits._tasks for each in (one, two)))
+    assert await stored(one, bank) == 1
+
+
+@pytest.mark.parametrize("executed", [True, False])
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_snapshot_that_was_saved_or_deleted_without_an_answer_is_what_is_stored(
+    one: Process, two: Process, bank: str, method: str, executed: bool
+) -> None:
+    """Not one thing at this home, and another one at the next: the commit is looked up."""
+    before = await now(one, bank)
+    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
+    await one.control("POST", "clock/advance", {"by": "PT1H"}, bank=bank)
+    async with commits_of(one, Sent(executed)):
+        answer = await one.ask(method, "snapshots/kept", bank=bank)
+        assert answer.status == (200 if method == "PUT" else 204)
+    for each in (one, two):
+        assert await listed(each, bank) == (["kept"] if method == "PUT" else [])
+        await each.control("POST", "snapshots/kept/restore", bank=bank, status=200 if method == "PUT" else 404)
+        if method == "PUT":
+            assert await now(each, bank) == before + timedelta(hours=1)
+    assert await stored(one, bank) == (method == "PUT")
 
 
 async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_taken_back(
     one: Process, two: Process, bank: str
 ) -> None:
-    """One that is saved may have it in it. A bank that is replaced loses its snapshots after that."""
+    """One that is saved may have it in it. A bank that is replaced loses its snapshots with that."""
     for name in ("first", "second"):
         await one.control("PUT", f"snapshots/{name}", bank=bank, status=201)
-
-    async def snapshots(each: Process) -> list[str]:
-        return [one["name"] for one in (await each.control("GET", "snapshots", bank=bank))["snapshots"]]
-
     async with commits_of(one, refused):
         together = [
             request("POST", "clock/advance", {"by": "PT1H"}, bank=bank),
@@ -109,46 +104,13 @@ async def test_snapshots_stay_as_they_are_where_a_change_of_the_same_turn_is_tak
         asked = [one.handler.in_turn(each) for each in together]
         answers = [await answer for answer in asked]
         assert [(answer.status, answer.delivery.disconnect) for answer in answers] == [(503, None)] * 4
-    async with commits_of(one, refused, (home_storage._DROP_SNAPSHOTS,)):
-        await two.control("DELETE", "snapshots/first", bank=bank, status=503)
-        replaced = await two.ask("PUT", f"banks/{bank}", {"fixtures": "empty"})
-        assert (replaced.status, replaced.delivery.disconnect) == (503, "after"), "the bank is, but has snapshots"
-    assert await snapshots(two) == ["second", "first"]
+    assert await listed(two, bank) == ["second", "first"]
     one.homes.drop(bank)
-    assert await snapshots(one) == ["second", "first"]
-
-
-async def test_a_snapshot_stays_where_the_bank_has_another_home_by_now(
-    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was stored in place of an earlier one."""
-    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
-
-    async def late(statement: Any) -> Any:
-        with monkeypatch.context() as stopped:
-            await taken(one, two, bank, stopped)
-        await statement
-        raise OutcomeUnknown("the connection is lost")
-
-    async with commits_of(one, late, (home_storage._TAKE_SNAPSHOT_BACK,)):
-        await one.ask("PUT", "snapshots/kept", bank=bank)
-    await two.control("POST", "snapshots/kept/restore", bank=bank)
-
-
-async def test_a_snapshot_of_the_next_home_is_not_deleted_by_a_request_to_the_last_one(
-    one: Process, two: Process, bank: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await one.control("PUT", "snapshots/kept", bank=bank, status=201)
-
-    async def late(deletion: Any) -> Any:
-        with monkeypatch.context() as stopped:
-            await taken(one, two, bank, stopped)
-        await two.control("PUT", "snapshots/kept", bank=bank, status=200)
-        return await deletion
-
-    async with commits_of(one, late, (home_storage._DROP_SNAPSHOTS,)):
-        await one.control("DELETE", "snapshots/kept", bank=bank, status=204)  # at the next home, after it was saved
-    assert (await two.control("GET", "snapshots", bank=bank))["snapshots"] == []
+    await over(one, bank)
+    assert await listed(one, bank) == ["second", "first"]
+    await two.control("POST", "snapshots/first/restore", bank=bank)
+    await one.control("PUT", f"banks/{bank}", {"fixtures": "empty"})
+    assert (await listed(two, bank), await stored(one, bank)) == ([], 0)
 
 
 @pytest.mark.parametrize("later", [0, 1])
@@ -199,18 +161,6 @@ async def test_what_a_former_home_has_left_is_deleted_and_nothing_else_however_l
     assert (await one.control("GET", "people", bank=bank))["people"]
 
 
-@pytest.mark.parametrize("kinds", [("DELETE", "DELETE"), ("PUT", "DELETE"), ("DELETE", "PUT")])
-async def test_a_snapshot_is_saved_and_deleted_one_after_the_other(
-    one: Process, bank: str, kinds: tuple[str, str]
-) -> None:
-    await one.control("PUT", "snapshots/kept", bank=bank)
-    asked = [one.ask(kind, "snapshots/kept", bank=bank) for kind in kinds]
-    assert sorted([(await answer).status for answer in asked])[1] == 409
-    stored = await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank)
-    shown = (await one.control("GET", "snapshots", bank=bank))["snapshots"]
-    assert [snapshot["name"] for snapshot in shown] == [name for (name,) in stored]
-
-
 async def test_a_snapshot_has_no_change_that_was_taken_back(
     one: Process, bank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,5 +186,4 @@ async def test_a_snapshot_has_no_change_that_was_taken_back(
         await eventually(lambda: service.bank.settings.progression == "manual")
         saved = one.ask("PUT", "snapshots/kept", bank=bank)
         assert [(await changed).status, (await saved).status] == [503, 503]
-    assert await one.control("GET", "snapshots", bank=bank) == {"snapshots": []}
-    assert await execute(one.url, "SELECT name FROM {schema}.snapshot WHERE bank = %s", bank) == []
+    assert (await listed(one, bank), await stored(one, bank)) == ([], 0)

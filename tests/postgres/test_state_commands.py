@@ -157,7 +157,12 @@ def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytes
             "  what the last home of bank default had in memory",
         ),
         ("UPDATE {}.secret SET body = 'x' WHERE kind = 'service'", "  the secret service is damaged: "),
-        ("INSERT INTO {}.snapshot VALUES ('default', 'odd', now(), '{{}}')", "  the snapshot odd cannot be read: "),
+        (
+            "WITH a AS (UPDATE {}.bank SET sequence = 2 WHERE name = 'default') INSERT INTO {}.change"
+            """ VALUES ('default', 2,"""
+            """ '{{"put":[["_snapshot",1,{{"id":"a","created":"","content":"content-5.json"}}]]}}')""",
+            "  content content-5.json of bank default is damaged: it is missing",
+        ),
         ("UPDATE {}.bank SET written = -1 WHERE name = 'default'", "  the time -1 in the row of bank default is out"),
         ("DELETE FROM {}.bank WHERE name = 'default'", "  the row in bank of default is missing"),
         ("INSERT INTO {}.change VALUES ('default', 2, '{{}}')", "  the head is at change 1, the last stored one is 2"),
@@ -174,7 +179,7 @@ def test_each_kind_of_damage_is_found(
 ) -> None:
     assemble.assemble(ServeSettings(store=store_url, state=tmp_path / "state")).close()
     with psycopg.connect(store_url, autocommit=True) as connection:
-        connection.execute(statement.format("bank_emulator").encode())
+        connection.execute(statement.format("bank_emulator", "bank_emulator").encode())
     assert run(["state", "check", "--store", store_url]) == 3
     output = capsys.readouterr()
     assert problem in output.out

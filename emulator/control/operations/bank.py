@@ -209,11 +209,10 @@ def restore_snapshot(call: ControlCall[Any]) -> Work:
 
 
 @operation("DELETE", "/snapshots/{name}", {204: AnswerSpec("Done."), 404: AnswerSpec("There is no such snapshot.")})
-def delete_snapshot(call: ControlCall[Any]) -> Work:
+def delete_snapshot(call: ControlCall[Any]) -> None:
     """Delete a snapshot."""
-    yield from call.scenario_target.snapshots.deleting(call.params["name"])
+    call.scenario_target.snapshots.delete(call.params["name"])
     call.publish("snapshots", "deleted")
-    return None
 
 
 @operation("GET", "/openapi.json", {200: AnswerSpec("The document.", AnyObject)})

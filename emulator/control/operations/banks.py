@@ -14,7 +14,6 @@ from emulator.api.service import BankService
 from emulator.bank.bank import reports_preparing
 from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
-from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Model, Moment, Omittable, Text
 from emulator.control.forms import Closed, ScenarioChoice, chosen_fixture, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
@@ -100,8 +99,9 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
     shown: dict[str, Any] = _shown(call, name)
 
     def prepare(service: BankService, undo: ExitStack) -> None:
-        # a new bank has no snapshots, and until it replaces the old one the log belongs to that one
-        scenario_target = replace(call.target_of(service), snapshots=Snapshots(), log=RequestLog())
+        # until the new bank replaces the old one the log belongs to that one
+        scenario_target = replace(call.target_of(service), log=RequestLog())
+        scenario_target.snapshots.clear()
         with scenario_of_body():
             target.furnish(scenario_target, () if wanted.scenario is None else (wanted.scenario,), wanted.settings)
         if wanted.tpp is not None:
@@ -119,7 +119,6 @@ def put_bank(call: ControlCall[NewBank]) -> Work:
         ),
     )
     yield from call.authority.lasting(after_changes=True)
-    yield from call.target_of(created).snapshots.clearing()
     replace(call, service=created).publish("reset", "reset")
     call.banks.publish_to_all("banks", name, "created")
     return json_response(201 if is_new else 200, shown)

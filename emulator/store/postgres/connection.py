@@ -119,9 +119,9 @@ def unreachable(error: psycopg.Error, schema: str) -> StoreUnreachable:
     return StoreUnreachable(f"PostgreSQL: {_advised(error, schema)}")
 
 
-def unwritable(error: StoreUnreachable, *, again: bool = False) -> StoreUnwritable:
-    """What the answer to a request becomes whose statement has failed; `again`: it does no harm twice."""
-    if isinstance(error, OutcomeUnknown) and not again:
+def unwritable(error: StoreUnreachable) -> StoreUnwritable:
+    """What the answer to a request becomes whose statement has failed."""
+    if isinstance(error, OutcomeUnknown):
         return StoreUncertain(f"nobody knows whether it was stored: {error}")
     return StoreUnwritable(str(error))
 
@@ -272,16 +272,6 @@ class Server:
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Do `work` in the event loop, for another thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def rows_in_thread(self, statement: str, *values: Any, again: bool = True) -> list[Any]:
-        """`rows` of a long statement, for another thread than that of the event loop.
-
-        StoreUnwritable: it had no effect; StoreUncertain: nobody knows, and it would do harm `again`.
-        """
-        try:
-            return self.submit(self.rows(statement, *values, within=LOADING, again=again)).result()
-        except StoreUnreachable as error:
-            raise unwritable(error, again=again) from error
 
     def cut(self) -> None:
         """End what goes on, as the process ends. Cancelling it would take as long as the server does not answer."""

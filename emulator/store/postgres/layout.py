@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 
 from emulator.store.postgres.connection import StoreLayoutNewer, StoreSession, StoreUnusable
 
-VERSION = 2
+VERSION = 3
 ATTEMPTS = 5  # processes that start together make the same tables
 
 TABLES: Mapping[str, str] = {
@@ -35,8 +35,6 @@ TABLES: Mapping[str, str] = {
     # the parts of a snapshot file, as a state directory has it; negative: the name of one that is no checkpoint
     "checkpoint": "bank text NOT NULL, sequence bigint NOT NULL, part integer NOT NULL, body bytea NOT NULL,"
     " PRIMARY KEY (bank, sequence, part)",
-    "snapshot": "bank text NOT NULL, name text NOT NULL, created timestamptz NOT NULL, body bytea NOT NULL,"
-    " PRIMARY KEY (bank, name)",
     # version: the `news` by which the row came
     "secret": "kind text NOT NULL, name text NOT NULL, version bigint NOT NULL, body bytea NOT NULL,"
     " PRIMARY KEY (kind, name)",
@@ -49,12 +47,17 @@ VIEW = (
     " FROM (SELECT bank, convert_from(string_agg(body, ''::bytea ORDER BY part), 'UTF8')::json AS body"
     " FROM {schema}.checkpoint c JOIN {schema}.bank b ON b.name = c.bank AND b.checkpoint = c.sequence"
     " GROUP BY bank) whole,"
-    " json_each(whole.body) kind, json_each(kind.value) document WHERE kind.key NOT IN ('_store', '_index')"
+    " json_each(whole.body) kind, json_each(kind.value) document"
+    " WHERE kind.key NOT IN ('_store', '_index', '_snapshot')"
 )
 
 # The server would compress them for longer than everything else in a commit takes, and they do not stay for long.
 # Other engines may not know the setting.
 UNCOMPRESSED = "ALTER TABLE {schema}.change ALTER COLUMN body SET STORAGE EXTERNAL"
+
+_NUMBERED = (
+    "(SELECT *, row_number() OVER (PARTITION BY bank ORDER BY created, name) AS number FROM {schema}.snapshot) s"
+)
 
 STEPS: Mapping[int, Sequence[str]] = {
     # Every process had every bank in memory, and the row with the empty name was that of the service as a whole.
@@ -80,12 +83,33 @@ STEPS: Mapping[int, Sequence[str]] = {
         "DELETE FROM {schema}.change WHERE bank = ''",
         "DELETE FROM {schema}.change c USING {schema}.bank b WHERE c.bank = b.name AND c.sequence <= b.checkpoint",
         "DELETE FROM {schema}.snapshot WHERE name ~ '^[.]'",
+        # a content became the checkpoint before the change that refers to it
+        "INSERT INTO {schema}.checkpoint SELECT p.bank, named.content, p.part, p.body FROM {schema}.bank b"
+        " JOIN {schema}.checkpoint p ON p.bank = b.name AND p.sequence = b.checkpoint JOIN (SELECT bank, sequence,"
+        " (convert_from(body, 'UTF8')::json->>'content')::bigint AS content FROM {schema}.change WHERE bank > '') named"
+        " ON named.bank = b.name AND named.sequence = b.checkpoint + 1 AND named.content IS NOT NULL"
+        " ON CONFLICT DO NOTHING",
         "ALTER TABLE {schema}.bank DROP COLUMN incarnation, DROP COLUMN turn, DROP COLUMN size, DROP COLUMN counted,"
         " DROP COLUMN counts",
         "ALTER TABLE {schema}.bank ALTER COLUMN sequence SET DEFAULT 0",
         "ALTER TABLE {schema}.change DROP COLUMN turn, DROP COLUMN events",
         "DROP TABLE {schema}.exchange",
         "DROP SEQUENCE {schema}.exchange_number",
+    ),
+    # A snapshot was a row; it became a content, and one more change names those of a bank.
+    2: (
+        "DELETE FROM {schema}.snapshot WHERE bank NOT IN (SELECT name FROM {schema}.bank WHERE sequence > 0)",
+        f"INSERT INTO {{schema}}.checkpoint SELECT bank, -number, 0, body FROM {_NUMBERED}",
+        "UPDATE {schema}.bank SET sequence = sequence + 1 WHERE name IN (SELECT bank FROM {schema}.snapshot)",
+        "INSERT INTO {schema}.change (bank, sequence, body)"
+        " SELECT b.name, b.sequence, convert_to(json_build_object('sequence', b.sequence, 'put', json_agg("
+        "json_build_array('_snapshot', s.number, json_build_object('id', s.name,"
+        " 'created', to_char(s.created AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US+00:00'),"
+        " 'content', 'content-' || s.number || '.json'))))::text, 'UTF8')"
+        f" FROM {_NUMBERED} JOIN {{schema}}.bank b ON b.name = s.bank GROUP BY b.name, b.sequence",
+        "DROP TABLE {schema}.snapshot",
+        "DROP VIEW {schema}.document",
+        VIEW,
     ),
 }
 """By version: the statements that lead from it to the next one."""

@@ -42,9 +42,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -98,8 +97,7 @@ class Lease:
     """The right of this process to be the home of a bank; `until`: on the clock of `elapsed`, margin taken off.
 
     As the bank was taken: `sequence`: its last change, 0 for a bank that does not exist; `written`: real time of it in
-    microseconds; `made`: how often a bank of this name was deleted; `snapshots`: name and time of each; `damage`: why
-    it cannot be loaded.
+    microseconds; `made`: how often a bank of this name was deleted; `damage`: why it cannot be loaded.
     """
 
     name: str
@@ -109,7 +107,6 @@ class Lease:
     checkpoint: int
     written: int
     made: int
-    snapshots: Sequence[tuple[str, datetime]] = ()
     damage: StoredDataDamaged | None = None
     deleting: bool = False  # the bank is being deleted, and may be gone: any other process may say so
 

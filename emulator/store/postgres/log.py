@@ -7,8 +7,8 @@ follows, so that it stores nothing of a bank that another process has taken (lea
 
     bank        a row each: its home, lease and epoch, and the number of its last change and of its checkpoint
     change      the changes after the checkpoint, as the journal in a directory has them
-    checkpoint  a snapshot file in parts; a negative `sequence` is the name of one that is being written, or of a whole
-                content that a change refers to, as to a content file in a directory
+    checkpoint  a snapshot file in parts; a negative `sequence` names one that is being written, or a whole content:
+                a snapshot of the bank, or what a change refers to, as to a content file in a directory
 
 What can go wrong with a commit:
 
@@ -25,13 +25,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
 from pathlib import Path
-from secrets import randbelow
-from time import time, time_ns
+from time import time
 from typing import Any, NamedTuple
 
 import orjson
@@ -40,8 +39,9 @@ import psycopg
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreDamaged, StoreError, StoreLost, StoreUncertain, StoreUnwritable
 from emulator.store.journal_log import Abandoned
+from emulator.store.kinds import Kind
 from emulator.store.loaded import LoadedDocuments
-from emulator.store.log import Log
+from emulator.store.log import Log, content_name
 from emulator.store.postgres.connection import (
     LOADING,
     OutcomeUnknown,
@@ -86,8 +86,7 @@ DELETE = (
     "WITH gone AS (UPDATE {schema}.bank SET sequence = 0, checkpoint = 0, made = made + 1, memory = NULL, home = NULL,"
     " epoch = epoch + 1, until = now() - interval '1 microsecond' WHERE name = %s AND epoch = %s RETURNING name),"
     " a AS (DELETE FROM {schema}.change c USING gone g WHERE c.bank = g.name),"
-    " b AS (DELETE FROM {schema}.checkpoint c USING gone g WHERE c.bank = g.name),"
-    " c AS (DELETE FROM {schema}.snapshot s USING gone g WHERE s.bank = g.name) SELECT name FROM gone"
+    " b AS (DELETE FROM {schema}.checkpoint c USING gone g WHERE c.bank = g.name) SELECT name FROM gone"
 )
 # the first changes of a bank in place of another one of its name, which is there until they are stored
 _REPLACE = (
@@ -96,8 +95,7 @@ _REPLACE = (
     " WHERE name = %s AND epoch = %s RETURNING name),"
     " a AS (DELETE FROM {schema}.change c USING own o WHERE c.bank = o.name RETURNING 1),"
     " b AS (DELETE FROM {schema}.checkpoint c USING own o WHERE c.bank = o.name"
-    " AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint)),"
-    " c AS (DELETE FROM {schema}.snapshot s USING own o WHERE s.bank = o.name)"
+    " AND c.sequence NOT IN (SELECT json_array_elements_text(%s::json)::bigint))"
     " INSERT INTO {schema}.change (bank, sequence, body) SELECT o.name, v.sequence, v.body"
     " FROM own o, unnest(%s::bigint[], %b::bytea[]) v (sequence, body),"
     " (SELECT count(*) FROM a) deleted"  # before: the numbers are the same
@@ -126,31 +124,78 @@ _STAGED = "SELECT DISTINCT sequence FROM {schema}.checkpoint WHERE bank = %s AND
 SWEEP = "DELETE FROM {schema}.checkpoint WHERE bank = %s AND sequence = ANY(%s)"
 
 
+def row_of(file: str) -> int:
+    """The number, in `checkpoint`, of the content with this name; layout 2 named it by the number."""
+    return -int("".join(filter(str.isdigit, file)))
+
+
 class Content(NamedTuple):
-    """What is stored of a bank: the changes after its checkpoint, and what gives the parts of a snapshot file: that of
-    the checkpoint by its number, those that changes refer to by their names.
+    """What is stored of a bank: its snapshot files, of which `parts` gives one by its number, and the changes after the
+    checkpoint. Of a new one there are none.
     """
 
-    sequence: int
-    checkpoint: int
-    changes: Sequence[tuple[int, bytes]]
-    parts: Callable[[str], Iterator[bytes]]
+    bank: str
+    parts: Callable[[int], Iterator[bytes]]
+    sequence: int = 0
+    checkpoint: int = 0
+    changes: Sequence[tuple[int, bytes]] = ()
 
+    def image(self, kinds: Mapping[str, Kind[Any]], file: str | None = None) -> tuple[Image, int]:
+        """A content, or the checkpoint, and its size in bytes; StoredDataDamaged."""
+        number, what = (self.checkpoint, "the checkpoint") if file is None else (row_of(file), f"content {file}")
+        size = 0
 
-EMPTY = Content(0, 0, (), lambda _: iter(()))
+        def counted() -> Iterator[bytes]:
+            nonlocal size
+            for part in self.parts(number):
+                size += len(part)
+                yield part
+
+        what = f"{what} of bank {self.bank}"
+        try:
+            _, image = load(counted(), Path(what), kinds)
+        except StoreDamaged as error:
+            raise StoredDataDamaged(what, error.reason if size else "it is missing") from error
+        return image, size
+
+    def fill(self, documents: LoadedDocuments) -> tuple[int, dict[str, StoredContent]]:
+        """Load all into empty documents; StoredDataDamaged.
+
+        Returns the size of the checkpoint in bytes, and the contents that changes refer to.
+        """
+        weight, files = 0, dict[str, StoredContent]()
+
+        def content(file: str) -> Image:
+            image, size = self.image(documents.kinds, file)
+            files[file] = StoredContent(file, size, sequence=documents.sequence + 1)
+            return image
+
+        try:
+            if self.checkpoint:
+                image, weight = self.image(documents.kinds)
+                documents.replace(image, self.checkpoint)
+            for sequence, body in self.changes:
+                if sequence != documents.sequence + 1:
+                    break
+                documents.apply(body, content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoredDataDamaged(f"change {documents.sequence + 1} of bank {self.bank}", error) from error
+        if documents.sequence != self.sequence:
+            raise StoredDataDamaged(f"bank {self.bank}", f"changes after {documents.sequence} are missing")
+        return weight, files
 
 
 async def content_of(server: Server, name: str, sequence: int, checkpoint: int) -> Content:
     """Read a bank, its snapshot files later; nobody changes it meanwhile. StoreUnreachable."""
     changes = await server.rows(CHANGES, name, checkpoint, within=LOADING)
-    return Content(sequence, checkpoint, changes, partial(_parts, server, name))
+    return Content(name, partial(parts_of, server, name), sequence, checkpoint, changes)
 
 
-def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
+def parts_of(server: Server, name: str, number: int) -> Iterator[bytes]:
     """The parts of a snapshot file, for a thread; some are on their way while those before them are used."""
 
     def some(at: int) -> Future[list[Any]]:
-        return server.submit(server.rows(PARTS, name, int(file), at, at + AT_ONCE, within=LOADING))
+        return server.submit(server.rows(PARTS, name, number, at, at + AT_ONCE, within=LOADING))
 
     ahead = some(0)
     for at in count(AT_ONCE, AT_ONCE):
@@ -161,41 +206,6 @@ def _parts(server: Server, name: str, file: str) -> Iterator[bytes]:
             yield body
         if len(rows) < AT_ONCE:
             return
-
-
-def fill(store: LoadedDocuments, name: str, content: Content) -> dict[str, StoredContent]:
-    """Load what is stored of bank `name` into an empty store; the snapshot files that were read. StoredDataDamaged."""
-    files: dict[str, StoredContent] = {}
-
-    def image(file: str, what: str | None = None, *, optional: bool = False) -> Image:
-        what = what or f"content {file} of bank {name}"
-        read = files[file] = StoredContent(file, sequence=store.sequence + 1)
-
-        def parts() -> Iterator[bytes]:
-            for part in content.parts(file):
-                read.size += len(part)
-                yield part
-
-        try:
-            return load(parts(), Path(what), store.kinds)[1]
-        except StoreDamaged as error:
-            if read.size or not optional:
-                raise StoredDataDamaged(what, error.reason if read.size else "it is missing") from error
-            return Image(store.tables)
-
-    try:
-        if content.checkpoint:
-            store.replace(image(str(content.checkpoint), f"the checkpoint of bank {name}"), content.checkpoint)
-        for sequence, body in content.changes:
-            if sequence != store.sequence + 1:
-                break
-            # layout 1 made a content the checkpoint before the change that refers to it
-            store.apply(body, partial(image, optional=sequence == content.checkpoint + 1))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoredDataDamaged(f"change {store.sequence + 1} of bank {name}", error) from error
-    if store.sequence != content.sequence:
-        raise StoredDataDamaged(f"bank {name}", f"changes after {store.sequence} are missing")
-    return files
 
 
 class PostgresLog(Log):
@@ -215,22 +225,21 @@ class PostgresLog(Log):
         self.compacting = False
         self.ended: StoreUnwritable | None = None  # why changes are refused, and answers are worth nothing
         self._commits = commits
-        self._content: Content | None = content
+        self._content = content
+        self._loaded = False
         self._weight = 0
         self.contents: dict[str, StoredContent] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def load(self, store: LoadedDocuments) -> None:
         """Load the bank as it is stored; once only, then the next request takes it again, which loads it."""
-        content, self._content = self._content, None
-        if content is None or not isinstance(store, Documents):
+        content, self._content = self._content, self._content._replace(changes=())  # which are not needed any more
+        if self._loaded or not isinstance(store, Documents):
             lost = StoreLost("the bank is to be loaded anew")
             self._commits.drop(self, lost)
             raise lost
-        self._store = store
-        self.contents = fill(store, self.name, content)
-        if content.checkpoint:
-            self._weight = self.contents.pop(str(content.checkpoint)).size
+        self._loaded, self._store = True, store
+        self._weight, self.contents = content.fill(store)
         self.size = sum(len(body) for _, body in content.changes) + sum(file.size for file in self.contents.values())
 
     @property
@@ -327,11 +336,12 @@ class PostgresLog(Log):
         try:
             await stored  # a checkpoint must not be ahead of what is stored
             body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, rows, sequence, pause)
-            staged = await self.stage(body)
+            staged = await self.stage(content_name(), body)
             used = [file for file, content in self.contents.items() if content.sequence <= sequence]
+            rows_used = orjson.dumps(list(map(row_of, used))).decode()
             await self._commits.server.rows(
                 _PLACE,
-                *(sequence, self.name, self.lease.epoch, sequence, orjson.dumps(used).decode()),
+                *(sequence, self.name, self.lease.epoch, sequence, rows_used),
                 *(sequence, sequence, staged),
                 within=LOADING,
             )
@@ -353,12 +363,13 @@ class PostgresLog(Log):
         Before this home stages anything: a deletion by name may be carried out however late.
         """
         staged = [name for (name,) in await self._commits.server.rows(_STAGED, self.name)]
-        if left := [name for name in staged if str(name) not in self.contents]:
+        named = {row_of(file) for file in (*self.contents, *self._store.contents())}
+        if left := [name for name in staged if name not in named]:
             self._commits.spawn(self._commits.server.rows(SWEEP, self.name, left))
 
-    async def stage(self, body: bytes) -> int:
-        """Store a snapshot file under a name of its own, a negative number; StoreError."""
-        name = -(time_ns() // 1000 * 1024 + randbelow(1024))
+    async def stage(self, file: str, body: bytes) -> int:
+        """Store a snapshot file under a name of its own; its number in `checkpoint`. StoreError."""
+        name = row_of(file)
         for part, at in enumerate(range(0, len(body), PART)):
             values = (name, part, body[at : at + PART], self.name, self.lease.epoch)
             if not await self._commits.server.rows(_STAGE, *values, within=LOADING, again=False):
@@ -366,18 +377,26 @@ class PostgresLog(Log):
         return name
 
     def store_content(self, image: Image) -> StoredContent:
-        """Store a whole content that a change can refer to; for a thread. StoreUnwritable."""
-        body, server = snapshot_bytes(image.rows), self._commits.server
+        """Store a whole content; for a thread. StoreUnwritable."""
+        file, body = content_name(), snapshot_bytes(image.rows)
         try:
-            file = str(server.submit(self.stage(body)).result())
+            self._commits.server.submit(self.stage(file, body)).result()
         except StoreUnreachable as error:
             raise StoreUnwritable(str(error)) from error  # nothing refers to it, if it is there
+        return self.stored(file, len(body))
 
-        def remove() -> None:
-            if not server.closed:
-                server.submit(_attempted(server.rows(_UNSTAGE, self.name, int(file))))
+    def content(self, file: str) -> Image:
+        """A stored content; for a thread. StoredDataDamaged, StoreUnwritable if the server cannot be reached."""
+        try:
+            return self._content.image(self._store.kinds, file)[0]
+        except StoreUnreachable as error:
+            raise StoreUnwritable(str(error)) from error
 
-        return StoredContent(file, size=len(body), remove=remove)
+    def remove_content(self, file: str) -> None:
+        """Delete a content, now or when the bank has its next home."""
+        server = self._commits.server
+        if not server.closed:
+            server.submit(_attempted(server.rows(_UNSTAGE, self.name, row_of(file))))
 
     def close(self, _pause: Callable[[], None] = lambda: None) -> None:
         """Refuse changes; the lease is given back by who has taken it."""
@@ -455,7 +474,10 @@ class Commits:
         within = COMMITTING + sum(map(len, bodies)) / SECOND
         log, changes = batch[0], batch[0].committing
         if log.replaces:
-            staged, numbers = orjson.dumps(list(log.contents)).decode(), [change.sequence for change in changes]
+            staged, numbers = (
+                orjson.dumps(list(map(row_of, log.contents))).decode(),
+                [change.sequence for change in changes],
+            )
             new = (numbers[-1], now, log.name, log.lease.epoch, staged, numbers, bodies)
             stored = await self.server.rows(_REPLACE, *new, within=LOADING, again=False)
         elif len(bodies) == 1:

@@ -16,8 +16,8 @@ import pytest
 
 from emulator import assemble
 from emulator.api.messages import Request
-from emulator.assemble import starting
-from emulator.assemble.starting import Progress, StartingApplication, is_slow
+from emulator.assemble import application as starting
+from emulator.assemble.application import Progress, StartingApplication, is_slow
 from emulator.cli import serve
 from emulator.settings import ServeSettings
 from emulator.store import open_store
