@@ -121,9 +121,9 @@ FAULTS = (
         "unit/payments/test_baskets.py",
     ),
     Fault(
-        "bank/payment/flows/once.py",
-        "PATIENCE = timedelta(minutes=10)",
-        "PATIENCE = timedelta(minutes=11)",
+        "bank/payment/flows.py",
+        "tries = 10",
+        "tries = 11",
         "an instant payment waits 11 minutes for money",
         "unit/payments/test_progression.py",
     ),

@@ -28,7 +28,7 @@ from emulator.bank.booking import settlement
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
 from emulator.bank.payment import baskets, initiation, lifecycle, payments, progression
-from emulator.bank.payment.flows import table as flows
+from emulator.bank.payment.flows import FLOWS
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.threads import run_to_end
 from emulator.store import Document, memory_store
@@ -345,7 +345,7 @@ class BankMachine(RuleBasedStateMachine):
             assert history == known.statuses
             assert history[-1] == self._document(payment_id)["status"]
             for start, end in pairwise(history):
-                assert flows()[known.flow].allowed(start, end), (known.flow, history)
+                assert FLOWS[known.flow].allowed(start, end), (known.flow, history)
             assert not FINAL.intersection(history[:-1])
 
     @invariant()

@@ -50,7 +50,7 @@ from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import flows, lifecycle
-from emulator.bank.payment.flows import NO_WAIT, SECOND
+from emulator.bank.payment.flows import SECOND
 from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
 from emulator.store import Kind
@@ -269,12 +269,12 @@ def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         return min(flow.retry(bank, payment, at), max(moment(payment["giveUpAt"]), at + SECOND))
     if isinstance(pace, dict):
         return None
-    execute_at, wait = moment(payment["executeAt"]), SECOND if pace == "time" else NO_WAIT
-    if status in ("ACTC", "ACWC") and execute_at > at + wait:
+    wait = timedelta(0) if pace == "immediate" else flow.to_booking if status == "ACSP" else SECOND
+    if status not in ("ACTC", "ACWC", "PDNG"):
         return at + wait
-    if status in ("ACTC", "ACWC", "PDNG"):
-        return max(execute_at, at) + wait
-    return at + (flow.booked_after(status) if pace == "time" else NO_WAIT)
+    execute_at = moment(payment["executeAt"])
+    waits_for_its_date = status != "PDNG" and execute_at > at + wait
+    return at + wait if waits_for_its_date else max(execute_at, at) + wait
 
 
 def reschedule(bank: Bank, before: Settings) -> None:

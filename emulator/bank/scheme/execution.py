@@ -43,7 +43,6 @@ _SATURDAY = 5
 # Days on which they are closed: by month and day, and by the days from Easter Sunday. Christmas Eve is no holiday.
 NORGES_BANK = (((1, 1), (5, 1), (5, 17), (12, 24), (12, 25), (12, 26)), (-3, -2, 1, 39, 50))
 TARGET2 = (((1, 1), (5, 1), (12, 25), (12, 26)), (-2, 1))
-RUNS_WITHOUT_MONEY = 3  # RJCT after 3 banking days; assumed: at the third run after the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +75,13 @@ def schedule_of(initiation: Mapping[str, Any]) -> Schedule:
     )
 
 
-def every_day(_: date) -> bool:
-    """The calendar in which every day is a banking day."""
-    return True
+def next_execution(bank: Bank, initiation: Mapping[str, Any], after: date | None = None) -> date | None:
+    """The first execution date of a standing order later than `after` (None: the first of all), or None."""
+    calendar, currency = bank.settings.calendar, initiation["instructedAmount"]["currency"]
+    return next(executions(schedule_of(initiation), after, lambda day: is_banking_day(day, currency, calendar)), None)
 
 
-def next_execution(schedule: Schedule, after: date | None = None, is_open: IsOpen = every_day) -> date | None:
-    """The first execution date later than `after` (None: the first of all), or None."""
-    return next(executions(schedule, after, is_open), None)
-
-
-def executions(schedule: Schedule, after: date | None = None, is_open: IsOpen = every_day) -> Iterator[date]:
+def executions(schedule: Schedule, after: date | None = None, is_open: IsOpen = lambda _: True) -> Iterator[date]:
     """The execution dates later than `after`, strictly increasing, all between startDate and endDate.
 
     A date that would be moved out of these bounds is moved in the other direction; planned dates that are moved to the
@@ -239,25 +234,3 @@ def next_run(bank: Bank, payment: Payment, after: datetime) -> datetime:
         if run > after:
             return run
     return execution_time(next_banking_day(day, currency, calendar), calendar)
-
-
-def last_run(bank: Bank, payment: Payment, first: datetime) -> datetime:
-    """The run at which a payment that has lacked money since `first` is rejected."""
-    run = first
-    for _ in range(RUNS_WITHOUT_MONEY):
-        run = next_run(bank, payment, run)
-    return run
-
-
-def open_days(bank: Bank, currency: str) -> IsOpen:
-    """Which dates are banking days for payments in `currency`, as the setting `calendar` says."""
-    calendar = bank.settings.calendar
-    if calendar == ALWAYS_OPEN:
-        return every_day
-    return lambda day: is_banking_day(day, currency, calendar)
-
-
-def has_execution(bank: Bank, initiation: Mapping[str, Any]) -> bool:
-    """Whether any date between startDate and endDate fits the plan."""
-    days = open_days(bank, initiation["instructedAmount"]["currency"])
-    return next_execution(schedule_of(initiation), None, days) is not None

@@ -1,6 +1,6 @@
 """The statuses of payments, and the transitions between them that flows share (payment-statuses.md).
 
-A flow (`payment/flows`, one module each) belongs to one kind of product: its transitions are some of these and its own
+A flow (`payment/flows.py`) belongs to one kind of product: its transitions are some of these and its own
 ones. The manual's diagram shows all of them: a new status needs its place there (`_PLACES` in `tests/docs/pictures.py`)
 and a row in payment-statuses.md#each-status.
 """
