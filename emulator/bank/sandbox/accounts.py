@@ -47,11 +47,11 @@ from emulator.bank.sandbox import (
     customer_named,
     decimal,
     identity_of,
+    keep_engagements,
     like,
     new_identity,
     shortening,
 )
-from emulator.bank.sandbox.agreements import keep_engagements
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
 
