@@ -451,8 +451,8 @@ FAULTS = (
     ),
     Fault(
         "settings.py",
-        '0 < int(value.rpartition(":")[2]) < 65536:',
-        '0 < int(value.rpartition(":")[2]) <= 65536:',
+        '0 < int(parts[1]) < 65536:',
+        '0 < int(parts[1]) <= 65536:',
         "--advertise takes the port 65536",
         "postgres/test_bad_input.py",
     ),
