@@ -114,7 +114,7 @@ FAULTS = (
         "unit/payments/test_progression.py",
     ),
     Fault(
-        "bank/payment/lifecycle.py",
+        "bank/scheme/transitions.py",
         '"PART": "PATC"',
         '"PART": "ACTC"',
         "a basket with a partly paid member counts as authorised",
@@ -451,8 +451,8 @@ FAULTS = (
     ),
     Fault(
         "settings.py",
-        '0 < int(parts[1]) < 65536:',
-        '0 < int(parts[1]) <= 65536:',
+        "0 < int(parts[1]) < 65536:",
+        "0 < int(parts[1]) <= 65536:",
         "--advertise takes the port 65536",
         "postgres/test_bad_input.py",
     ),

@@ -27,7 +27,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
-from emulator.bank.payment import baskets, initiation, lifecycle, payments, progression
+from emulator.bank.payment import baskets, initiation, payments, progression
 from emulator.bank.payment.flows import FLOWS
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.threads import run_to_end
@@ -399,7 +399,7 @@ class BankMachine(RuleBasedStateMachine):
             else:
                 worst = "RCVD" if "RCVD" in statuses else "ACTC"
             document = self.bank.documents.get(BASKET, basket_id) or {}
-            assert lifecycle.basket_state(self.bank, document)[0] == worst
+            assert baskets.state(self.bank, document)[0] == worst
 
 
 BankMachine.TestCase.settings = settings(stateful_step_count=40)

@@ -1,4 +1,8 @@
-"""The flows of payments: the statuses of a kind of payment, and what differs in its timing, its money and its views.
+"""The flows of payments, and the changes of their statuses.
+
+A flow has the statuses of a kind of payment, and what differs in its timing, its money and its views. `change` sets the
+status of a payment, with its history, money, messages and events, and its basket's. It does not check whether the
+change is allowed: `progression` follows the flow, but scripts and tests need not.
 
 A product names its flow. `Flow` itself is the flow of a single payment that is executed once; other flows override
 what differs. No other module depends on which flow a payment has.
@@ -14,15 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from emulator.bank import products
+from emulator.bank import notifications, products
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import moment, oslo_date, stamp
 from emulator.bank.documents import Execution, Payment, PsuMessage
+from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.products import Product
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.execution import next_execution, schedule_of
@@ -30,17 +35,21 @@ from emulator.bank.scheme.transitions import (
     BOOKED,
     CANCELLABLE,
     EXECUTED_ONCE,
+    FINAL,
     REJECTED,
     SIGNED,
     STATUSES,
     WAITS_FOR_A_DATE,
     Transition,
+    basket_status,
 )
 
 SECOND = timedelta(seconds=1)
 Planned = tuple[str, Sequence[PsuMessage]]  # the status of an accepted payment, and for ACWC what was changed
 AUTHORISED: Planned = ("ACTC", ())
 EXECUTIONS_KEPT = 100
+REASONS: Mapping[str, PsuMessage] = {"RJCT": "rejected", "ACWC": "changed"}
+_UNTIL_FINAL = ("due", "progress", "sca", "executeAt", "giveUpAt", "polls")
 
 
 class PaymentDates(TypedDict, total=False):
@@ -349,3 +358,72 @@ def of(payment: Payment) -> Flow:
 
 def of_product(product: Product) -> Flow:
     return FLOWS[product.flow]
+
+
+# Changes of the status
+
+
+def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: Sequence[PsuMessage] = ()) -> None:
+    """Set the payment's status at a moment, with all consequences; the caller stores the document.
+
+    `reasons`: the messages to the customer, for ACWC and RJCT. Does nothing if the payment has this status already.
+    """
+    if status == payment["status"]:
+        return
+    when, before = stamp(at), payment["status"]
+    _move_money(bank, payment, status, when)
+    payment["status"] = status
+    payment["history"].append({"status": status, "at": when})
+    payment.pop("psuMessages", None)
+    if status in REASONS:
+        payment["psuMessages"] = [*reasons] or [REASONS[status]]
+    if status in FINAL:
+        for name in _UNTIL_FINAL:
+            cast(dict[str, Any], payment).pop(name, None)
+    bank.publish({"type": "payment", "id": payment["id"], "status": status, "at": when})
+    notifies = bank.settings.notifications
+    if notifies:
+        notifications.status_changed(bank, payment["id"], status)
+    if (bank.watchers or notifies) and "basketId" in payment:
+        _publish_basket(bank, payment, before, when)
+
+
+def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
+    flow = of(payment)
+    if status == "ACCP":
+        settlement.release(bank, payment, at)
+        payment["fundsAvailable"] = False
+        payment["giveUpAt"] = stamp(flow.give_up_at(bank, payment, moment(at)))
+    elif status in ("RJCT", "CANC"):
+        settlement.release(bank, payment, at)
+        settlement.close_open(payment, status)
+    elif status in ("ACSP", "ACWP"):
+        flow.executing(bank, payment, at)
+    elif status == "ACSC":
+        flow.book(bank, payment, at)
+    elif status == "PART":
+        flow.part(bank, payment, at)
+
+
+def without_account(bank: Bank, payment: Payment, at: str) -> None:
+    """The debtor's account is deleted: book a payment in execution; release the reservation of a waiting one."""
+    if payment["status"] in ("ACSP", "ACWP"):
+        settlement.settle(bank, payment, at)
+    else:
+        settlement.release(bank, payment, at)
+
+
+def _publish_basket(bank: Bank, payment: Payment, before: str, at: str) -> None:
+    """Publish the basket's new status if the payment's change from `before` has changed it."""
+    basket = bank.documents.get(BASKET, payment["basketId"])
+    if basket is None:
+        return
+    members = (
+        bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"] if payment_id != payment["id"]
+    )
+    others = [member["status"] for member in members if member is not None]
+    status = basket_status([*others, payment["status"]])
+    if status != basket_status([*others, before]):
+        bank.publish({"type": "basket", "id": basket["id"], "status": status, "at": at})
+        if bank.settings.notifications:
+            notifications.status_changed(bank, basket["id"], status)

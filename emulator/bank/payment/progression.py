@@ -6,7 +6,7 @@ Whoever reads or changes a bank first applies what is due, the earliest first, o
 was created first, so that it gets the money. During a step the clock stands at its `due`: a step that is applied a
 month late has the date that it should have.
 
-A status is only changed by `lifecycle.change`, which moves the money with it. It is called here, and where a person
+A status is only changed by `flows.change`, which moves the money with it. It is called here, and where a person
 decides: first signature, decline and cancellation in `payments`. The last signature leads to `accept`.
 
     status        next step (`_natural`)                             due (`schedule`, `_due`)
@@ -49,7 +49,7 @@ from emulator.bank.customers import consents
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, PAYMENT, SCA, TRANSACTION
-from emulator.bank.payment import flows, lifecycle
+from emulator.bank.payment import flows
 from emulator.bank.payment.flows import SECOND
 from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
@@ -188,7 +188,7 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
     progress = payment.get("progress")
     scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
     first = status or scripted or natural
-    lifecycle.change(bank, payment, first, at, reasons=reasons if first == natural else ())
+    flows.change(bank, payment, first, at, reasons=reasons if first == natural else ())
     schedule(bank, payment, at)
     if status is None:
         until = stamp(at)
@@ -203,7 +203,7 @@ def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) 
     """
     progress = payment.get("progress")
     if progress and not _lacks_signature(payment):
-        lifecycle.change(bank, payment, progress.pop(0)[0], at)
+        flows.change(bank, payment, progress.pop(0)[0], at)
     else:
         _natural(bank, payment, at, by_hand=by_hand)
     schedule(bank, payment, at)
@@ -213,28 +213,28 @@ def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> No
     status, flow = payment["status"], flows.of(payment)
     if _lacks_signature(payment):
         sca.void(bank, payment["id"], linked=False)
-        lifecycle.change(bank, payment, "RJCT", at, reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
+        flows.change(bank, payment, "RJCT", at, reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
     elif flow.steps_itself(status):
         following = flow.step(bank, payment, at, by_hand=by_hand)
         if following is not None:
-            lifecycle.change(bank, payment, following, at)
+            flows.change(bank, payment, following, at)
     elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
-        lifecycle.change(bank, payment, "PDNG", at)
+        flows.change(bank, payment, "PDNG", at)
     elif status in NOT_EXECUTED:
         _execute(bank, payment, at, force=by_hand and status == "ACCP")
     else:  # a status that only a script knows, of a payment that is advanced by hand
-        lifecycle.change(bank, payment, "ACSC", at)
+        flows.change(bank, payment, "ACSC", at)
 
 
 def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
     # what was reserved is of no use on an account that was deleted since
     pays = force or accounts.payer(bank, payment["debtorAccountId"]) is not None
     if pays and flows.of(payment).hold(bank, payment, stamp(at), force=force):
-        lifecycle.change(bank, payment, "ACSP", at)
+        flows.change(bank, payment, "ACSP", at)
     elif payment["status"] != "ACCP":
-        lifecycle.change(bank, payment, "ACCP", at)
+        flows.change(bank, payment, "ACCP", at)
     elif stamp(at) >= payment["giveUpAt"]:
-        lifecycle.change(bank, payment, "RJCT", at, reasons=["noMoney"])
+        flows.change(bank, payment, "RJCT", at, reasons=["noMoney"])
 
 
 def _lacks_signature(payment: Payment) -> bool:
@@ -351,5 +351,5 @@ def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:
     if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
         accept(bank, payment, at, status)
     else:
-        lifecycle.change(bank, payment, status, at)
+        flows.change(bank, payment, status, at)
         schedule(bank, payment, at)

@@ -39,7 +39,7 @@ from emulator.bank.kinds import (
     HolderKind,
 )
 from emulator.bank.money import plain, too_fine
-from emulator.bank.payment import lifecycle
+from emulator.bank.payment import flows
 from emulator.bank.sandbox import (
     PIECE,
     Body,
@@ -252,7 +252,7 @@ def _detach_payments(bank: Bank, account_id: str) -> None:
     for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
         payment = bank.documents.get(PAYMENT, payment_id)
         if payment is not None:
-            lifecycle.without_account(bank, payment, bank.clock.stamp())
+            flows.without_account(bank, payment, bank.clock.stamp())
             bank.documents.put(PAYMENT, payment)
 
 
