@@ -107,7 +107,7 @@ FAULTS = (
         "unit/payments/test_progression.py unit/payments/test_signing.py",
     ),
     Fault(
-        "bank/payment/progression.py",
+        "bank/payment/flows.py",
         'elif stamp(at) >= payment["giveUpAt"]:',
         'elif stamp(at) > payment["giveUpAt"]:',
         "a payment without money is tried once too often",

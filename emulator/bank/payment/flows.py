@@ -23,6 +23,7 @@ from typing import Any, cast
 from typing_extensions import TypedDict
 
 from emulator.bank import notifications, products
+from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import moment, oslo_date, stamp
@@ -36,6 +37,7 @@ from emulator.bank.scheme.transitions import (
     CANCELLABLE,
     EXECUTED_ONCE,
     FINAL,
+    NOT_EXECUTED,
     REJECTED,
     SIGNED,
     STATUSES,
@@ -118,13 +120,31 @@ class Flow:
         payment["executeAt"] = stamp(at)
         return AUTHORISED
 
-    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
-        """Take the step after ACSP or ACWP, or any status of `steps_itself`; returns the new status, if it changes."""
-        return "ACSC"
+    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
+        """Take the step of an authorised payment; `by_hand`: one that waits for money stops waiting."""
+        status = payment["status"]
+        if status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
+            change(bank, payment, "PDNG", at)
+        elif status in NOT_EXECUTED:
+            self._execute(bank, payment, at, force=by_hand and status == "ACCP")
+        else:  # else a status that only a script knows, of a payment that is advanced by hand
+            following = self.finish(bank, payment, at, by_hand=by_hand) if status in ("ACSP", "ACWP") else "ACSC"
+            if following is not None:
+                change(bank, payment, following, at)
 
-    def steps_itself(self, status: str) -> bool:
-        """Whether `step` takes the next step in this status; else the payment waits for its date and its money."""
-        return status in ("ACSP", "ACWP")
+    def _execute(self, bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
+        # what was reserved is of no use on an account that was deleted since
+        pays = force or accounts.payer(bank, payment["debtorAccountId"]) is not None
+        if pays and self.hold(bank, payment, stamp(at), force=force):
+            change(bank, payment, "ACSP", at)
+        elif payment["status"] != "ACCP":
+            change(bank, payment, "ACCP", at)
+        elif stamp(at) >= payment["giveUpAt"]:
+            change(bank, payment, "RJCT", at, reasons=["noMoney"])
+
+    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+        """The status after ACSP or ACWP; None: it stays, and `due` is the moment of the next step."""
+        return "ACSC"
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         """The moment of the step after the one at `at`, if the flow determines it; else None."""
@@ -215,12 +235,12 @@ class _Dated(Flow):
 class _Foreign(_Dated):
     to_booking = SECOND
 
-    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
         return "ACWP" if payment["status"] == "ACSP" else "ACSC"
 
 
 class _Bulk(_Dated):
-    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
         """Book the funded entries, else check for money at this run; the last run rejects entries without money.
 
         Until then the bulk is ACSP (assumed): a part of it is executed, so it can no longer be cancelled.
@@ -258,10 +278,7 @@ class _Standing(Flow):
         self._plan(bank, payment, next_execution(bank, payment["initiation"]) or oslo_date(at), at)
         return AUTHORISED
 
-    def steps_itself(self, status: str) -> bool:
-        return True
-
-    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
         """Book one execution, or skip it without money, and plan the next one; ACSC after the last."""
         self.foresee(bank, payment, stamp(at))
         if payment["fundsAvailable"]:
@@ -275,9 +292,9 @@ class _Standing(Flow):
             executed_on = max(executed_on, oslo_date(at))
         following = next_execution(bank, payment["initiation"], executed_on)
         if following is None:
-            return "ACSC"
-        self._plan(bank, payment, following, at)
-        return None
+            change(bank, payment, "ACSC", at)
+        else:
+            self._plan(bank, payment, following, at)
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         return self._made_up(bank, payment, moment(payment["executeAt"]), at)

@@ -6,10 +6,11 @@ Whoever reads or changes a bank first applies what is due, the earliest first, o
 was created first, so that it gets the money. During a step the clock stands at its `due`: a step that is applied a
 month late has the date that it should have.
 
-A status is only changed by `flows.change`, which moves the money with it. It is called here, and where a person
-decides: first signature, decline and cancellation in `payments`. The last signature leads to `accept`.
+A status is only changed by `flows.change`, which moves the money with it. It is called by the steps of a flow, here,
+and where a person decides: first signature, decline and cancellation in `payments`. The last signature leads to
+`accept`.
 
-    status        next step (`_natural`)                             due (`schedule`, `_due`)
+    status        next step (`_step`, `Flow.step`)                   due (`schedule`, `_due`)
     RCVD          RJCT, its SCA ends                                 24 h after it was created (`initiation`)
     PATC          RJCT, its SCA ends                                 30 days after the first signature
     ACTC, ACWC    PDNG if its execution is later; else as PDNG       after 1 s
@@ -41,7 +42,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, cast
 
-from emulator.bank.accounts import accounts, ledger
+from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank, DueSteps, progress_event
 from emulator.bank.clock import Mode, moment, stamp
@@ -51,7 +52,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import flows
 from emulator.bank.payment.flows import SECOND
-from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
+from emulator.bank.scheme.transitions import FINAL, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
 from emulator.store import Kind
 
@@ -201,40 +202,15 @@ def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) 
 
     `by_hand`: a payment that waits for money stops waiting.
     """
-    progress = payment.get("progress")
-    if progress and not _lacks_signature(payment):
-        flows.change(bank, payment, progress.pop(0)[0], at)
-    else:
-        _natural(bank, payment, at, by_hand=by_hand)
-    schedule(bank, payment, at)
-
-
-def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
-    status, flow = payment["status"], flows.of(payment)
+    status, progress = payment["status"], payment.get("progress")
     if _lacks_signature(payment):
         sca.void(bank, payment["id"], linked=False)
         flows.change(bank, payment, "RJCT", at, reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
-    elif flow.steps_itself(status):
-        following = flow.step(bank, payment, at, by_hand=by_hand)
-        if following is not None:
-            flows.change(bank, payment, following, at)
-    elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
-        flows.change(bank, payment, "PDNG", at)
-    elif status in NOT_EXECUTED:
-        _execute(bank, payment, at, force=by_hand and status == "ACCP")
-    else:  # a status that only a script knows, of a payment that is advanced by hand
-        flows.change(bank, payment, "ACSC", at)
-
-
-def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
-    # what was reserved is of no use on an account that was deleted since
-    pays = force or accounts.payer(bank, payment["debtorAccountId"]) is not None
-    if pays and flows.of(payment).hold(bank, payment, stamp(at), force=force):
-        flows.change(bank, payment, "ACSP", at)
-    elif payment["status"] != "ACCP":
-        flows.change(bank, payment, "ACCP", at)
-    elif stamp(at) >= payment["giveUpAt"]:
-        flows.change(bank, payment, "RJCT", at, reasons=["noMoney"])
+    elif progress:
+        flows.change(bank, payment, progress.pop(0)[0], at)
+    else:
+        flows.of(payment).step(bank, payment, at, by_hand=by_hand)
+    schedule(bank, payment, at)
 
 
 def _lacks_signature(payment: Payment) -> bool:
