@@ -147,8 +147,18 @@ class Flow:
         return "ACSC"
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-        """The moment of the step after the one at `at`, if the flow determines it; else None."""
-        return None
+        """The moment of the step after the one at `at`; None: status reads cause it."""
+        status, pace = payment["status"], bank.settings.progression
+        if status == "ACCP":
+            return min(self.retry(bank, payment, at), max(moment(payment["giveUpAt"]), at + SECOND))
+        if isinstance(pace, dict):
+            return None
+        wait = timedelta(0) if pace == "immediate" else self.to_booking if status == "ACSP" else SECOND
+        if status not in ("ACTC", "ACWC", "PDNG"):
+            return at + wait
+        execute_at = moment(payment["executeAt"])
+        waits_for_its_date = status != "PDNG" and execute_at > at + wait
+        return at + wait if waits_for_its_date else max(execute_at, at) + wait
 
     def retry(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
         """When to check again for money that was missing at `at`."""
@@ -181,21 +191,25 @@ class Flow:
         payment["fundsAvailable"] = funded and not settlement.has_open(payment)
         return funded
 
-    def executing(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The payment becomes ACSP or ACWP: reserve its money, whether there is enough or not."""
-        self.hold(bank, payment, at, force=True)
-        if settlement.has_open(payment):
-            payment.setdefault("giveUpAt", stamp(self.give_up_at(bank, payment, moment(at))))
-
-    def book(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The payment becomes ACSC: book it, whether there is enough or not."""
-        settlement.hold(bank, payment, at, force=True)
-        settlement.settle(bank, payment, at)
-        payment["fundsAvailable"] = True
-
-    def part(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The payment becomes PART, of which only a flow of several books anything."""
-        settlement.release(bank, payment, at)
+    def move_money(self, bank: Bank, payment: Payment, status: str, at: str) -> None:
+        """Reserve, book or release its money when the payment gets this status, whether there is enough or not."""
+        if status == "ACCP":
+            settlement.release(bank, payment, at)
+            payment["fundsAvailable"] = False
+            payment["giveUpAt"] = stamp(self.give_up_at(bank, payment, moment(at)))
+        elif status in ("RJCT", "CANC"):
+            settlement.release(bank, payment, at)
+            settlement.close_open(payment, status)
+        elif status in ("ACSP", "ACWP"):
+            self.hold(bank, payment, at, force=True)
+            if settlement.has_open(payment):
+                payment.setdefault("giveUpAt", stamp(self.give_up_at(bank, payment, moment(at))))
+        elif status == "ACSC":
+            settlement.hold(bank, payment, at, force=True)
+            settlement.settle(bank, payment, at)
+            payment["fundsAvailable"] = True
+        elif status == "PART":  # only a flow of several payments books anything
+            settlement.release(bank, payment, at)
 
     # What is shown
 
@@ -255,10 +269,13 @@ class _Bulk(_Dated):
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         waits = payment["status"] == "ACSP" and settlement.is_waiting(payment)
-        return execution.next_run(bank, payment, at) if waits else None
+        return execution.next_run(bank, payment, at) if waits else super().due(bank, payment, at)
 
-    def part(self, bank: Bank, payment: Payment, at: str) -> None:
-        settlement.settle_in_part(bank, payment, at)
+    def move_money(self, bank: Bank, payment: Payment, status: str, at: str) -> None:
+        if status == "PART":
+            settlement.settle_in_part(bank, payment, at)
+        else:
+            super().move_money(bank, payment, status, at)
 
     def deletable(self, status: str) -> bool:
         return status != "ACSP"
@@ -319,11 +336,9 @@ class _Standing(Flow):
     def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
         payment["fundsAvailable"] = settlement.covers(bank, payment)
 
-    def executing(self, bank: Bank, payment: Payment, at: str) -> None:
-        pass
-
-    def book(self, bank: Bank, payment: Payment, at: str) -> None:
-        pass
+    def move_money(self, bank: Bank, payment: Payment, status: str, at: str) -> None:
+        if status not in ("ACSP", "ACWP", "ACSC"):
+            super().move_money(bank, payment, status, at)
 
     def details(self, payment: Payment) -> Mapping[str, Any]:
         return {"executions": payment.get("executions", [])[::-1]}  # newest first
@@ -388,7 +403,7 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
     if status == payment["status"]:
         return
     when, before = stamp(at), payment["status"]
-    _move_money(bank, payment, status, when)
+    of(payment).move_money(bank, payment, status, when)
     payment["status"] = status
     payment["history"].append({"status": status, "at": when})
     payment.pop("psuMessages", None)
@@ -403,23 +418,6 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
         notifications.status_changed(bank, payment["id"], status)
     if (bank.watchers or notifies) and "basketId" in payment:
         _publish_basket(bank, payment, before, when)
-
-
-def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
-    flow = of(payment)
-    if status == "ACCP":
-        settlement.release(bank, payment, at)
-        payment["fundsAvailable"] = False
-        payment["giveUpAt"] = stamp(flow.give_up_at(bank, payment, moment(at)))
-    elif status in ("RJCT", "CANC"):
-        settlement.release(bank, payment, at)
-        settlement.close_open(payment, status)
-    elif status in ("ACSP", "ACWP"):
-        flow.executing(bank, payment, at)
-    elif status == "ACSC":
-        flow.book(bank, payment, at)
-    elif status == "PART":
-        flow.part(bank, payment, at)
 
 
 def without_account(bank: Bank, payment: Payment, at: str) -> None:

@@ -10,7 +10,7 @@ A status is only changed by `flows.change`, which moves the money with it. It is
 and where a person decides: first signature, decline and cancellation in `payments`. The last signature leads to
 `accept`.
 
-    status        next step (`_step`, `Flow.step`)                   due (`schedule`, `_due`)
+    status        next step (`_step`, `Flow.step`)                   due (`schedule`, `Flow.due`)
     RCVD          RJCT, its SCA ends                                 24 h after it was created (`initiation`)
     PATC          RJCT, its SCA ends                                 30 days after the first signature
     ACTC, ACWC    PDNG if its execution is later; else as PDNG       after 1 s
@@ -230,28 +230,13 @@ def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
 
 
 def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-    """The moment of the next step: of the script, of nobody (`manual`), of the flow, of a retry, of the status."""
-    status, flow, pace = payment["status"], flows.of(payment), bank.settings.progression
-    progress = payment.get("progress")
+    """The moment of the next step: of the script, of nobody (`manual`), of the flow."""
+    pace, progress = bank.settings.progression, payment.get("progress")
     if progress is not None:
         # A scripted payment follows its script, and stays in the script's last status (assumed).
         timed = bool(progress) and pace in ("time", "immediate")
         return at + timedelta(seconds=progress[0][1]) if timed else None
-    if pace == "manual":
-        return None
-    own = flow.due(bank, payment, at)
-    if own is not None:
-        return own
-    if status == "ACCP":
-        return min(flow.retry(bank, payment, at), max(moment(payment["giveUpAt"]), at + SECOND))
-    if isinstance(pace, dict):
-        return None
-    wait = timedelta(0) if pace == "immediate" else flow.to_booking if status == "ACSP" else SECOND
-    if status not in ("ACTC", "ACWC", "PDNG"):
-        return at + wait
-    execute_at = moment(payment["executeAt"])
-    waits_for_its_date = status != "PDNG" and execute_at > at + wait
-    return at + wait if waits_for_its_date else max(execute_at, at) + wait
+    return None if pace == "manual" else flows.of(payment).due(bank, payment, at)
 
 
 def reschedule(bank: Bank, before: Settings) -> None:
