@@ -125,14 +125,13 @@ _ancestor = _fitting(
 
 
 def _url(value: str) -> str:
-    expected = "takes an http or https address, such as https://bank.example:8443"
     try:
         parts = urlsplit(value)
         good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        raise ValueError(expected) from None
+        good = False
     if not good or "@" in parts.netloc or parts.query or parts.fragment or not re.fullmatch(r"[!-~]+", value):
-        raise ValueError(expected)
+        raise ValueError("takes an http or https address, such as https://bank.example:8443")
     return value.rstrip("/")
 
 
@@ -165,9 +164,10 @@ def _notified_host(value: str) -> Host:
 
 
 def _advertised(value: str) -> str:
-    if not re.fullmatch(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?", value):
+    parts = re.fullmatch(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9a-fA-F:.]+\])(?::([0-9]{1,5}))?", value)
+    if parts is None:
         raise ValueError("takes HOST or HOST:PORT, an IPv6 address in brackets")
-    if re.search(r":[0-9]+$", value) and not 0 < int(value.rpartition(":")[2]) < 65536:
+    if parts[1] is not None and not 0 < int(parts[1]) < 65536:
         raise ValueError("takes a port between 1 and 65535")
     return value
 

@@ -16,7 +16,7 @@ without enough money waits for the next run, while later ones may still be funde
     ACCP, RJCT, CANC                `release`    as before                     without them
 
 `force`, for a status that a script or a person sets, reserves below the credit line. A debtor account that was deleted
-takes part in nothing. Nothing here prevents a second booking: `lifecycle.change` does nothing for the status that a
+takes part in nothing. Nothing here prevents a second booking: `flows.change` does nothing for the status that a
 payment already has.
 """
 

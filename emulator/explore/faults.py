@@ -332,7 +332,7 @@ LATER = {"RJCT": "3d", "ACSC": "1h"}  # an end much later
 @cache
 def _following(status: str) -> tuple[str, ...]:
     """The statuses after this one in any flow; a payment is not cancelled by itself."""
-    ends = {step.end for flow in flows.table().values() for step in flow.transitions if step.start == status}
+    ends = {step.end for flow in flows.FLOWS.values() for step in flow.transitions if step.start == status}
     return tuple(sorted(ends - {"CANC", "PART"}))
 
 

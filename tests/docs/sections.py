@@ -105,11 +105,11 @@ def countries() -> str:
 
 
 def transitions() -> str:
-    from emulator.bank.payment.flows import table
+    from emulator.bank.payment.flows import FLOWS
 
     rows = []
     for step, flows in edges().items():
-        missing = [flow.words for flow in table().values() if flow not in flows]
+        missing = [flow.words for flow in FLOWS.values() if flow not in flows]
         has = ", ".join(flow.words for flow in flows)
         products = has if len(missing) >= len(flows) else f"not {', '.join(missing)}" if missing else "all products"
         rows.append((f"`{step.start}`", f"`{step.end}`", step.when, products))
@@ -118,11 +118,11 @@ def transitions() -> str:
 
 def edges() -> dict[Transition, list[Flow]]:
     """Every transition with the flows that have it, in the order of the statuses."""
-    from emulator.bank.payment.flows import table
+    from emulator.bank.payment.flows import FLOWS
     from emulator.bank.scheme.transitions import STATUSES
 
     flows: dict[Transition, list[Flow]] = {}
-    for flow in table().values():
+    for flow in FLOWS.values():
         for step in flow.transitions:
             flows.setdefault(step, []).append(flow)
     return dict(sorted(flows.items(), key=lambda row: (STATUSES.index(row[0].start), STATUSES.index(row[0].end))))

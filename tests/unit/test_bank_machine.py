@@ -26,8 +26,8 @@ from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
-from emulator.bank.payment import baskets, initiation, lifecycle, payments, progression
-from emulator.bank.payment.flows import table as flows
+from emulator.bank.payment import baskets, initiation, payments, progression
+from emulator.bank.payment.flows import FLOWS
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.threads import run_to_end
 from emulator.store import Document, memory_store
@@ -344,7 +344,7 @@ class BankMachine(RuleBasedStateMachine):
             assert history == known.statuses
             assert history[-1] == self._document(payment_id)["status"]
             for start, end in pairwise(history):
-                assert flows()[known.flow].allowed(start, end), (known.flow, history)
+                assert FLOWS[known.flow].allowed(start, end), (known.flow, history)
             assert not FINAL.intersection(history[:-1])
 
     @invariant()
@@ -398,7 +398,7 @@ class BankMachine(RuleBasedStateMachine):
             else:
                 worst = "RCVD" if "RCVD" in statuses else "ACTC"
             document = self.bank.documents.get(BASKET, basket_id) or {}
-            assert lifecycle.basket_state(self.bank, document)[0] == worst
+            assert baskets.state(self.bank, document)[0] == worst
 
 
 BankMachine.TestCase.settings = settings(stateful_step_count=40)

@@ -10,7 +10,7 @@ from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import PISP, REDIRECT, SCA_APPROACH, Access, Call, Reply, operation
 from emulator.api.operations.payments import of_authorisations, payer_of
 from emulator.bank.documents import Basket
-from emulator.bank.payment import baskets, lifecycle
+from emulator.bank.payment import baskets
 
 if TYPE_CHECKING:
     from emulator.api.shapes import answers
@@ -84,7 +84,7 @@ def get_signing_basket(call: Call) -> Reply[answers.BasketDetails]:
     The payments of a basket and the worst of their statuses.
     """
     basket = _basket(call)
-    status, lacks_signature = lifecycle.basket_state(call.bank, basket)
+    status, lacks_signature = baskets.state(call.bank, basket)
     links = _links(call, basket, lacks_signature=lacks_signature)
     return Reply(200, {"payments": basket["payments"], "transactionStatus": status, "_links": links})
 
@@ -96,7 +96,7 @@ def get_signing_basket_status(call: Call) -> Reply[answers.BasketStatus]:
     The worst of the statuses of a basket's payments.
     """
     basket = _basket(call)
-    status, lacks_signature = lifecycle.basket_state(call.bank, basket)
+    status, lacks_signature = baskets.state(call.bank, basket)
     return Reply(200, {"transactionStatus": status, "_links": _links(call, basket, lacks_signature=lacks_signature)})
 
 

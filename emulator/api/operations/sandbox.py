@@ -34,7 +34,6 @@ from emulator.bank.documents import (
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION, EntryKind
 from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import booked_balance, find_customer, like, list_documents, list_entries, number_of
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.store import Kind
@@ -309,7 +308,7 @@ def _customer(call: Call, customer: Customer) -> sandbox.SandboxCustomer:
 def _agreement(call: Call, agreement: Agreement) -> sandbox.SandboxAgreement:
     """The agreement in answers; `owner` is a customerNumber."""
     path = f"{_AGREEMENTS}/{agreement['id']}"
-    engagements = sandbox_agreements.engagements(call.bank, agreement)
+    engagements = sandbox_customers.engagements(call.bank, agreement)
     shown: sandbox.SandboxAgreement = {
         "agreementId": agreement["id"],
         "owner": number_of(call.bank, agreement["owner"]),
@@ -335,7 +334,7 @@ def _engagement(call: Call, agreement_id: str, engagement: Engagement) -> sandbo
         "roles": engagement["roles"],
         "_links": {"self": own},
     }
-    for name in sandbox_agreements.LIMITS:
+    for name in sandbox_customers.LIMITS:
         if name in engagement:
             shown[name] = engagement[name]
     return shown
@@ -394,9 +393,9 @@ _AGREEMENT = _SandboxKind(
     "agreementId",
     AGREEMENT,
     _agreement,
-    create=sandbox_agreements.create_agreement,
-    find=sandbox_agreements.find_agreement,
-    delete=sandbox_agreements.delete_agreement,
+    create=sandbox_customers.create_agreement,
+    find=sandbox_customers.find_agreement,
+    delete=sandbox_customers.delete_agreement,
     removed=".\n\nThe consents and sessions under it are removed too",
 )
 _TRANSACTIONS = _SandboxHistory(
@@ -440,27 +439,27 @@ OF_CUSTOMERS = (*_of_kind(_CUSTOMER), *_of_kind(_AGREEMENT))
 @_operation("POST", _ENGAGEMENTS, gives=("engagementId", "engagementId"), body=f"{_SHAPES}:PostedEngagement")
 def create_sandbox_engagement(call: Call) -> Reply[sandbox.SandboxEngagement]:
     """Add an engagement to an agreement."""
-    engagement = sandbox_agreements.add_engagement(call.bank, call.params["agreementId"], call.body)
+    engagement = sandbox_customers.add_engagement(call.bank, call.params["agreementId"], call.body)
     return Reply(201, _engagement(call, call.params["agreementId"], engagement))
 
 
 @_operation("GET", _ENGAGEMENTS)
 def list_sandbox_engagements(call: Call) -> Reply[sandbox.SandboxEngagementList]:
     """The engagements of an agreement."""
-    agreement = sandbox_agreements.find_agreement(call.bank, call.params["agreementId"])
-    listed = sandbox_agreements.engagements(call.bank, agreement)
+    agreement = sandbox_customers.find_agreement(call.bank, call.params["agreementId"])
+    listed = sandbox_customers.engagements(call.bank, agreement)
     return Reply(200, [_engagement(call, agreement["id"], engagement) for engagement in listed])
 
 
 @_operation("GET", f"{_ENGAGEMENTS}/{{engagementId}}")
 def get_sandbox_engagement(call: Call) -> Reply[sandbox.SandboxEngagement]:
     """One engagement."""
-    engagement = sandbox_agreements.find_engagement(call.bank, call.params["agreementId"], call.params["engagementId"])
+    engagement = sandbox_customers.find_engagement(call.bank, call.params["agreementId"], call.params["engagementId"])
     return Reply(200, _engagement(call, call.params["agreementId"], engagement))
 
 
 @_operation("DELETE", f"{_ENGAGEMENTS}/{{engagementId}}")
 def delete_sandbox_engagement(call: Call) -> Reply[None]:
     """Remove an engagement."""
-    sandbox_agreements.delete_engagement(call.bank, call.params["agreementId"], call.params["engagementId"])
+    sandbox_customers.delete_engagement(call.bank, call.params["agreementId"], call.params["engagementId"])
     return Reply(204, None)

@@ -1,5 +1,5 @@
 """Payments and signing baskets: initiation, signatures, progress with bank time, and views.
 
-A flow (`flows/`) says which statuses of the table in `bank/scheme/transitions.py` a product's payment takes,
-`progression.py` when it takes them, and `lifecycle.py` changes the status of one.
+A flow (`flows.py`) says which statuses of the table in `bank/scheme/transitions.py` a product's payment takes and what
+each changes, `progression.py` when it takes them.
 """

@@ -2,7 +2,7 @@
 
 How many it takes is a matter of its body (`SigningBasket` in `api/shapes/payments.py`).
 
-A basket has no status of its own: it shows the worst of its payments (`lifecycle.basket_state`). It stores who owns it,
+A basket has no status of its own: it shows the worst of its payments (`state`). It stores who owns it,
 its payments, the open SCA, and when it was first signed. A payment names its basket (`basketId`), so that it is in one
 at most.
 
@@ -26,9 +26,8 @@ from emulator.bank.documents import Approach, Basket, Payment
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.payment import payment_views, payments
-from emulator.bank.payment.lifecycle import basket_members, basket_state
 from emulator.bank.products import PAYMENTS
-from emulator.bank.scheme.transitions import UNSIGNED
+from emulator.bank.scheme.transitions import UNSIGNED, BasketTransactionStatus, basket_status
 
 
 def create(
@@ -103,13 +102,25 @@ def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, ag
     return basket
 
 
+def payments_in(bank: Bank, basket: Basket) -> list[Payment]:
+    """The payments of a basket, in its order."""
+    members = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
+    return [payment for payment in members if payment is not None]
+
+
+def state(bank: Bank, basket: Basket) -> tuple[BasketTransactionStatus, bool]:
+    """The basket's status, the worst of its payments, and whether one of them lacks a signature."""
+    statuses = [payment["status"] for payment in payments_in(bank, basket)]
+    return basket_status(statuses), any(status in UNSIGNED for status in statuses)
+
+
 def _waiting(bank: Bank, basket: Basket) -> list[Payment]:
-    return [payment for payment in basket_members(bank, basket) if payment["status"] in UNSIGNED]
+    return [payment for payment in payments_in(bank, basket) if payment["status"] in UNSIGNED]
 
 
 def is_authorised(bank: Bank, basket: Basket) -> bool:
     """Whether the basket has been signed, and no payment of it waits for a second person."""
-    return "signed" in basket and all(payment["status"] != "PATC" for payment in basket_members(bank, basket))
+    return "signed" in basket and all(payment["status"] != "PATC" for payment in payments_in(bank, basket))
 
 
 def delete(bank: Bank, basket: Basket) -> None:
@@ -117,7 +128,7 @@ def delete(bank: Bank, basket: Basket) -> None:
     if is_authorised(bank, basket):
         raise BankError("CONFLICT", "The basket is authorised and can no longer be deleted.")
     authorisations.forget(bank, basket["id"])
-    for payment in basket_members(bank, basket):
+    for payment in payments_in(bank, basket):
         payment.pop("basketId", None)
         bank.documents.put(PAYMENT, payment)
     bank.documents.delete(BASKET, basket["id"])
@@ -170,7 +181,7 @@ def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -
             refusals.append(refusal)
     if not signed:
         raise refusals[0] if refusals else BankError("SCA_INVALID", "No payment of this basket waits for a signature.")
-    return [payment for payment in basket_members(bank, basket) if payment["id"] in signed]
+    return [payment for payment in payments_in(bank, basket) if payment["id"] in signed]
 
 
 def declined(bank: Bank, basket_id: str) -> None:
@@ -185,7 +196,7 @@ def summary(bank: Bank, basket_id: str) -> list[payment_views.ApprovalItem]:
     """The items that the customer approves: `payment_views.summary` of each payment that waits for a signature."""
     basket = bank.documents.get(BASKET, basket_id)
     items: list[payment_views.ApprovalItem] = []
-    for payment in basket_members(bank, basket) if basket is not None else []:
+    for payment in payments_in(bank, basket) if basket is not None else []:
         if payment["status"] in UNSIGNED:
             items += payment_views.summary(bank, payment["id"])
     return items
@@ -199,7 +210,7 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
             "tpp": basket["tpp"],
             "nationalId": basket["nationalId"],
             "context": basket["context"],
-            "transactionStatus": basket_state(bank, basket)[0],
+            "transactionStatus": state(bank, basket)[0],
             "payments": basket["payments"],
         }
         for basket in bank.documents.range(BASKET, "created", reverse=True, limit=limit)
@@ -208,7 +219,7 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
 
 def _awaits_signature(bank: Bank, basket_id: str) -> bool:
     basket = bank.documents.get(BASKET, basket_id)
-    return basket is not None and basket_state(bank, basket)[1]
+    return basket is not None and state(bank, basket)[1]
 
 
 def attach(bank: Bank) -> None:

@@ -27,7 +27,7 @@ from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
-from emulator.bank.payment import flows, lifecycle, progression
+from emulator.bank.payment import flows, progression
 from emulator.bank.payment.initiation import agreement_for, check_open, check_register_limit, engagement_limit
 from emulator.bank.scheme.transitions import FINAL, UNSIGNED
 
@@ -94,7 +94,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     signed = [*payment.get("signedBy", []), national_id]
     payment["signedBy"] = signed
     if len(signed) < _signatures_needed(bank, payment):
-        lifecycle.change(bank, payment, "PATC", now)
+        flows.change(bank, payment, "PATC", now)
         progression.schedule(bank, payment, now)
         token = authorisations.again(bank, payment, able=next_signers(bank, payment))
         if token is not None:
@@ -199,7 +199,7 @@ def declined(bank: Bank, payment_id: str) -> None:
     """The customer declined: RCVD becomes RJCT. A declined second signature leaves PATC unchanged (assumed)."""
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is not None and payment["status"] == "RCVD":
-        lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reasons=["declined"])
+        flows.change(bank, payment, "RJCT", bank.clock.now(), reasons=["declined"])
         bank.documents.put(PAYMENT, payment)
 
 
@@ -219,7 +219,7 @@ def cancel(bank: Bank, payment: Payment) -> bool:
     """Cancel a payment that is not authorised (True); return False if an SCA must follow first; CONFLICT."""
     if payment["status"] in UNSIGNED:
         sca.void(bank, payment["id"])
-        lifecycle.change(bank, payment, "CANC", bank.clock.now())
+        flows.change(bank, payment, "CANC", bank.clock.now())
         bank.documents.put(PAYMENT, payment)
         return True
     _refuse_unless_cancellable(payment)
@@ -261,7 +261,7 @@ def cancelled(bank: Bank, payment_id: str, national_id: str, _agreement: str | N
     _refuse_unless_cancellable(payment)
     if not _may_cancel(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")
-    lifecycle.change(bank, payment, "CANC", bank.clock.now())
+    flows.change(bank, payment, "CANC", bank.clock.now())
     bank.documents.put(PAYMENT, payment)
 
 

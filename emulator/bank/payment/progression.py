@@ -6,10 +6,11 @@ Whoever reads or changes a bank first applies what is due, the earliest first, o
 was created first, so that it gets the money. During a step the clock stands at its `due`: a step that is applied a
 month late has the date that it should have.
 
-A status is only changed by `lifecycle.change`, which moves the money with it. It is called here, and where a person
-decides: first signature, decline and cancellation in `payments`. The last signature leads to `accept`.
+A status is only changed by `flows.change`, which moves the money with it. It is called by the steps of a flow, here,
+and where a person decides: first signature, decline and cancellation in `payments`. The last signature leads to
+`accept`.
 
-    status        next step (`_natural`)                             due (`schedule`, `_due`)
+    status        next step (`_step`, `Flow.step`)                   due (`schedule`, `Flow.due`)
     RCVD          RJCT, its SCA ends                                 24 h after it was created (`initiation`)
     PATC          RJCT, its SCA ends                                 30 days after the first signature
     ACTC, ACWC    PDNG if its execution is later; else as PDNG       after 1 s
@@ -41,7 +42,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, cast
 
-from emulator.bank.accounts import accounts, ledger
+from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank, DueSteps, progress_event
 from emulator.bank.clock import Mode, moment, stamp
@@ -49,9 +50,9 @@ from emulator.bank.customers import consents
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, PAYMENT, SCA, TRANSACTION
-from emulator.bank.payment import flows, lifecycle
-from emulator.bank.payment.flows import NO_WAIT, SECOND
-from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
+from emulator.bank.payment import flows
+from emulator.bank.payment.flows import SECOND
+from emulator.bank.scheme.transitions import FINAL, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
 from emulator.store import Kind
 
@@ -87,6 +88,7 @@ def is_behind(bank: Bank) -> bool:
 
 def run_piece(bank: Bank, until: str) -> bool:
     """Apply up to PIECE steps that are due by `until`, as one change; returns whether there may be more."""
+    until = min(until, bank.clock.stamp())  # since an earlier piece a reset may have set the clock back
     with bank.documents.transaction():
         return _take(bank, until) == PIECE
 
@@ -187,7 +189,7 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
     progress = payment.get("progress")
     scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
     first = status or scripted or natural
-    lifecycle.change(bank, payment, first, at, reasons=reasons if first == natural else ())
+    flows.change(bank, payment, first, at, reasons=reasons if first == natural else ())
     schedule(bank, payment, at)
     if status is None:
         until = stamp(at)
@@ -200,40 +202,15 @@ def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) 
 
     `by_hand`: a payment that waits for money stops waiting.
     """
-    progress = payment.get("progress")
-    if progress and not _lacks_signature(payment):
-        lifecycle.change(bank, payment, progress.pop(0)[0], at)
-    else:
-        _natural(bank, payment, at, by_hand=by_hand)
-    schedule(bank, payment, at)
-
-
-def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
-    status, flow = payment["status"], flows.of(payment)
+    status, progress = payment["status"], payment.get("progress")
     if _lacks_signature(payment):
         sca.void(bank, payment["id"], linked=False)
-        lifecycle.change(bank, payment, "RJCT", at, reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
-    elif flow.steps_itself(status):
-        following = flow.step(bank, payment, at, by_hand=by_hand)
-        if following is not None:
-            lifecycle.change(bank, payment, following, at)
-    elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
-        lifecycle.change(bank, payment, "PDNG", at)
-    elif status in NOT_EXECUTED:
-        _execute(bank, payment, at, force=by_hand and status == "ACCP")
-    else:  # a status that only a script knows, of a payment that is advanced by hand
-        lifecycle.change(bank, payment, "ACSC", at)
-
-
-def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
-    # what was reserved is of no use on an account that was deleted since
-    pays = force or accounts.payer(bank, payment["debtorAccountId"]) is not None
-    if pays and flows.of(payment).hold(bank, payment, stamp(at), force=force):
-        lifecycle.change(bank, payment, "ACSP", at)
-    elif payment["status"] != "ACCP":
-        lifecycle.change(bank, payment, "ACCP", at)
-    elif stamp(at) >= payment["giveUpAt"]:
-        lifecycle.change(bank, payment, "RJCT", at, reasons=["noMoney"])
+        flows.change(bank, payment, "RJCT", at, reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
+    elif progress:
+        flows.change(bank, payment, progress.pop(0)[0], at)
+    else:
+        flows.of(payment).step(bank, payment, at, by_hand=by_hand)
+    schedule(bank, payment, at)
 
 
 def _lacks_signature(payment: Payment) -> bool:
@@ -253,28 +230,13 @@ def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
 
 
 def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-    """The moment of the next step: of the script, of nobody (`manual`), of the flow, of a retry, of the status."""
-    status, flow, pace = payment["status"], flows.of(payment), bank.settings.progression
-    progress = payment.get("progress")
+    """The moment of the next step: of the script, of nobody (`manual`), of the flow."""
+    pace, progress = bank.settings.progression, payment.get("progress")
     if progress is not None:
         # A scripted payment follows its script, and stays in the script's last status (assumed).
         timed = bool(progress) and pace in ("time", "immediate")
         return at + timedelta(seconds=progress[0][1]) if timed else None
-    if pace == "manual":
-        return None
-    own = flow.due(bank, payment, at)
-    if own is not None:
-        return own
-    if status == "ACCP":
-        return min(flow.retry(bank, payment, at), max(moment(payment["giveUpAt"]), at + SECOND))
-    if isinstance(pace, dict):
-        return None
-    execute_at, wait = moment(payment["executeAt"]), SECOND if pace == "time" else NO_WAIT
-    if status in ("ACTC", "ACWC") and execute_at > at + wait:
-        return at + wait
-    if status in ("ACTC", "ACWC", "PDNG"):
-        return max(execute_at, at) + wait
-    return at + (flow.booked_after(status) if pace == "time" else NO_WAIT)
+    return None if pace == "manual" else flows.of(payment).due(bank, payment, at)
 
 
 def reschedule(bank: Bank, before: Settings) -> None:
@@ -350,5 +312,5 @@ def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:
     if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
         accept(bank, payment, at, status)
     else:
-        lifecycle.change(bank, payment, status, at)
+        flows.change(bank, payment, status, at)
         schedule(bank, payment, at)

@@ -91,7 +91,11 @@ def overview(bank: Bank, national_id: str) -> PersonOverview:
         "name": person["name"],
         "contexts": _contexts(bank, national_id),
         "payments": waiting(bank, national_id),
-        "consents": _consents(bank, national_id),
+        "consents": [
+            _consent(bank, consent)
+            for consent in bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
+            if "replaced" not in consent
+        ],
     }
 
 
@@ -129,12 +133,6 @@ def _card(bank: Bank, card: Card) -> OwnAccount:
         "booked": card["booked"],
         "available": plain(accounts.card_balances(bank, card)["forwardAvailable"], card["currency"]),
     }
-
-
-def _consents(bank: Bank, national_id: str) -> list[consents.OwnConsent]:
-    """The person's consents, newest first."""
-    given = bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
-    return [_consent(bank, consent) for consent in given if "replaced" not in consent]
 
 
 def _consent(bank: Bank, consent: Consent) -> consents.OwnConsent:
@@ -195,9 +193,8 @@ def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = Fa
     fails. Without an open SCA the payment is signed too. RESOURCE_UNKNOWN; CONFLICT if it does not wait for approval;
     PSU_CREDENTIALS_INVALID if the person may not sign it.
     """
-    payment = _awaiting(bank, national_id, payment_id, cancels=cancels)
+    opened = _awaited(bank, national_id, payment_id, cancels=cancels)
     with bank.documents.transaction():
-        opened = _open_sca(bank, national_id, payment, cancels=cancels)
         if opened is None:
             payments.authorised(bank, payment_id, national_id)
             return _outcome(bank, payment_id, None)
@@ -208,9 +205,8 @@ def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = Fa
 
 def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> Decision:
     """The person declines; as `approve`."""
-    payment = _awaiting(bank, national_id, payment_id, cancels=cancels)
+    opened = _awaited(bank, national_id, payment_id, cancels=cancels)
     with bank.documents.transaction():
-        opened = _open_sca(bank, national_id, payment, cancels=cancels)
         if opened is None:
             payments.declined(bank, payment_id)
         else:
@@ -226,26 +222,25 @@ def withdraw(bank: Bank, national_id: str, consent_id: str) -> None:
     consents.revoke(bank, consent_id)
 
 
-def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Payment:
+def _awaited(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Sca | None:
+    """The newest SCA of the payment that this person can complete; the BankErrors of `approve`."""
     payment = bank.find(PAYMENT, payment_id)
+    purpose, signers = ("cancellation", (national_id,)) if cancels else ("payment", (None, national_id))
+    waiting = (
+        opened
+        for opened in bank.documents.find(SCA, target=payment_id, newest_first=True)
+        if opened["purpose"] == purpose and opened.get("nationalId") in signers
+        if sca.is_open(opened) and not sca.is_late(bank, opened)
+    )
+    opened = next(waiting, None)
     if cancels:
-        if not any(one["id"] == payment_id for one in _to_cancel(bank, national_id)):
+        if opened is None or not payments.cancellable(payment):
             raise BankError("CONFLICT", "The cancellation of this payment does not wait for this person.")
     elif payment["status"] not in UNSIGNED:
         raise BankError("CONFLICT", f"The payment is {payment['status']} and does not wait for an approval.")
     elif not payments.may_sign_next(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
-    return payment
-
-
-def _open_sca(bank: Bank, national_id: str, payment: Payment, *, cancels: bool) -> Sca | None:
-    """The newest SCA of the payment that this person can complete."""
-    purpose = "cancellation" if cancels else "payment"
-    for opened in bank.documents.find(SCA, target=payment["id"], newest_first=True):
-        usable = opened["purpose"] == purpose and sca.is_open(opened) and not sca.is_late(bank, opened)
-        if usable and opened.get("nationalId") in (None, national_id):
-            return opened
-    return None
+    return opened
 
 
 def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> Decision:

@@ -1,14 +1,10 @@
 """The payment products: each module of this package defines one `Product`; a malformed one stops the start.
 
-The body that it names is in `api/shapes/payments.py`, the rules in `bank/scheme/rules.py`, and the flow, with the table
-of its statuses, in `bank/payment/flows`. When it is executed (cut-off, banking days) is in `bank/scheme/execution.py`,
-which knows no product: a rule for one product is a member of `Product` that its flow passes on. Fee, header column,
-example, its rows in the manual's tables (`python -m tests.docs.sections`) and its example answers (`python -m
-tests.docs.answers`) follow from the members. By hand there are the rules in payments.md (members of a body, missing
-money, cancelling), and in `tests/api/test_control_ready_scenarios.py`, which plays every scenario with every product,
-what the body of this one has; of a new body a good one in `tests/unit/shapes/bodies.py`; with `instant_headers` the
-first sentences of headers.md; with `verifies_payee` the words of `payee_check` in `bank/settings.py` and
-`tests/unit/payments/test_payee.py`. The steps to add one: add-product.md.
+The steps to add one, and what of it is written by hand: add-product.md. The body that it names is in
+`api/shapes/payments.py`, its rules are in `bank/scheme/rules.py`, its flow is in `bank/payment/flows.py`. When it is
+executed (cut-off, banking days) is in `bank/scheme/execution.py`, which knows no product: a rule for one product is a
+member of `Product` that its flow passes on. Fee, header column, example, its rows in the manual's tables and its
+example answers follow from the members.
 """
 
 from __future__ import annotations
@@ -51,7 +47,7 @@ TRANSFER_IN_EUROPE: Mapping[str, Any] = {
 class Product:
     """One payment product of one service.
 
-    `flow`: the name of its flow (`payment/flows`); `body`: the name of the shape of its initiation; `words`,
+    `flow`: the name of its flow (`payment/flows.py`); `body`: the name of the shape of its initiation; `words`,
     `norwegian`: its name for the customer, in English and Norwegian; `checks`: the rules of one payment (of each entry
     of a bulk), all of which run, so that all problems are reported at once; `whole`: the rules of a bulk as a whole;
     `issued`, `received`: ISO 20022 bank transaction codes of debtor and creditor; `code`: the bank's own;

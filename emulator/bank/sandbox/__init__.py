@@ -5,16 +5,16 @@ Here is what its kinds of documents share.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
 from emulator.bank.accounts import ledger, transactions
 from emulator.bank.accounts.accounts import newest_first
 from emulator.bank.bank import Bank, progress_event
-from emulator.bank.documents import Account, Card, Customer, SandboxIdentity
+from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, SandboxIdentity
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import CUSTOMER, TRANSACTION, EntryKind
+from emulator.bank.kinds import AGREEMENT, CUSTOMER, TRANSACTION, EntryKind
 from emulator.store import Kind
 
 Body = Mapping[str, Any]
@@ -54,6 +54,24 @@ def identity_of(document: Customer | Account | Card) -> SandboxIdentity:
     if "created" in document:
         identity["created"] = document["created"]
     return identity
+
+
+def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:
+    """Remove all engagements of an agreement except those that `keep` accepts, and store it.
+
+    A person who may act only because of an engagement is removed with the last such engagement.
+    """
+    admitting = [engagement["customer"] for engagement in agreement["engagements"] if engagement.get("admits")]
+    agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]
+    for guest in admitting:
+        another = next((one for one in agreement["engagements"] if one["customer"] == guest), None)
+        if another is not None:
+            another["admits"] = True
+        else:
+            number = find_customer(bank, guest)["customerNumber"]
+            agreement["persons"] = [person for person in agreement["persons"] if person != number]
+    agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
+    bank.documents.put(AGREEMENT, agreement)
 
 
 def list_entries(bank: Bank, kind: EntryKind, holder_id: str, window: transactions.Window) -> list[Any]:

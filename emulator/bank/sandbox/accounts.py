@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import orjson
 
@@ -39,7 +39,7 @@ from emulator.bank.kinds import (
     HolderKind,
 )
 from emulator.bank.money import plain, too_fine
-from emulator.bank.payment import lifecycle
+from emulator.bank.payment import flows
 from emulator.bank.sandbox import (
     PIECE,
     Body,
@@ -47,16 +47,18 @@ from emulator.bank.sandbox import (
     customer_named,
     decimal,
     identity_of,
+    keep_engagements,
     like,
     new_identity,
     shortening,
 )
-from emulator.bank.sandbox.agreements import keep_engagements
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
 
 INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
+_SUMS: tuple[Literal["opening", "booked", "reserved"], ...] = ("opening", "booked", "reserved")
+_KEPT = ("lastChange", "demandsKid", "paymentsRemoved")  # when the other members are replaced
 _POSTED = ("cashAccountType", "creditLine", "balances", "status")
 _COPIED = (
     "remittanceInformationUnstructured", "creditorName", "creditorAccount", "debtorName", "debtorAccount",
@@ -88,14 +90,9 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Account:
     document = _account(bank, identity_of(before), body)
     if document["currency"] != before["currency"]:
         _refuse_another_currency(bank, account_id)
-    document["opening"] = plain(Decimal(before["opening"]), document["currency"])
-    document["booked"] = plain(Decimal(before["booked"]), document["currency"])
-    document["reserved"] = plain(Decimal(before["reserved"]), document["currency"])
-    document["lastChange"] = before["lastChange"]
-    if "demandsKid" in before:
-        document["demandsKid"] = before["demandsKid"]
-    if "paymentsRemoved" in before:
-        document["paymentsRemoved"] = before["paymentsRemoved"]
+    for name in _SUMS:
+        document[name] = plain(Decimal(before[name]), document["currency"])
+    document.update(cast(Account, {name: value for name, value in before.items() if name in _KEPT}))
     bank.documents.put(ACCOUNT, document)
     ledger.restate(bank, account_id, booked_balance(body.get("balances")))
     for card in bank.documents.find(CARD, accountNumber=before["bban"]):
@@ -255,7 +252,7 @@ def _detach_payments(bank: Bank, account_id: str) -> None:
     for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
         payment = bank.documents.get(PAYMENT, payment_id)
         if payment is not None:
-            lifecycle.without_account(bank, payment, bank.clock.stamp())
+            flows.without_account(bank, payment, bank.clock.stamp())
             bank.documents.put(PAYMENT, payment)
 
 

@@ -1,21 +1,33 @@
-"""Sandbox data: create, change and delete customers, with their persons (sandbox-data.md#customers)."""
+"""Sandbox data: customers with their persons, and their agreements, which give rights on accounts (sandbox-data.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, cast
 
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Customer, Person, SandboxIdentity
+from emulator.bank.customers import people
+from emulator.bank.documents import Agreement, Customer, Engagement, Person, SandboxIdentity
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, ENTRIES_OF, PERSON, PSU, SESSION
-from emulator.bank.sandbox import Body, find_customer, identity_of, new_identity, shortening
+from emulator.bank.money import too_fine
+from emulator.bank.sandbox import (
+    Body,
+    customer_named,
+    decimal,
+    find_customer,
+    identity_of,
+    keep_engagements,
+    new_identity,
+    shortening,
+)
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox.agreements import delete_agreement, keep_engagements, organisation_number
 from emulator.store import Kind
 
+LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit", "approvalLimit")
 HOLDERS: tuple[Kind[Any], ...] = tuple(ENTRIES_OF)
+_GIVEN: tuple[Kind[Any], ...] = (SESSION, CONSENT)
 
 
 def create_customer(bank: Bank, body: Body) -> Customer:
@@ -56,7 +68,7 @@ def _renumber(bank: Bank, customer_id: str, old: str, replaced: Customer) -> Non
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         if agreement.get("organisationNumber") == old:
             del agreement["organisationNumber"]
-            number = organisation_number(replaced)
+            number = _organisation_number(replaced)
             if number is not None:
                 agreement["organisationNumber"] = number
             bank.documents.put(AGREEMENT, agreement)
@@ -123,8 +135,108 @@ def _leave_joint_accounts(bank: Bank, customer_id: str) -> None:
 
 def _forget_person(bank: Bank, national_id: str) -> None:
     """Delete the PSU-IDs, sessions, consents and the person document of a person who no longer exists."""
-    kinds: tuple[Kind[Any], ...] = (PSU, SESSION, CONSENT)
-    for kind in kinds:
+    for kind in (PSU, *_GIVEN):
         own = [document["id"] for document in bank.documents.find(kind, nationalId=national_id)]
         bank.documents.delete_several(kind, own)
     bank.documents.delete(PERSON, national_id)
+
+
+# Agreements
+
+
+def find_agreement(bank: Bank, agreement_id: str) -> Agreement:
+    """The agreement with this id; BankError RESOURCE_UNKNOWN."""
+    return bank.find(AGREEMENT, agreement_id, "agreementId")
+
+
+def create_agreement(bank: Bank, body: Body) -> Agreement:
+    """A new agreement from `{owner, name, engagements?, signatures?}`.
+
+    RESOURCE_UNKNOWN (400) for unknown customers and accounts.
+    """
+    owner = customer_named(bank, body["owner"], "owner")
+    document: Agreement = {
+        "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says
+        "created": bank.clock.stamp(),
+        "owner": owner["id"],
+        "name": body["name"],
+        "signatures": body.get("signatures", 1),
+        "persons": [owner["customerNumber"]] if owner["type"] == "private" else [],
+        "engagements": [],
+        "accounts": [],
+    }
+    number = _organisation_number(owner)
+    if number is not None:
+        document["organisationNumber"] = number
+    for index, engagement in enumerate(body.get("engagements") or ()):
+        _engage(bank, document, engagement, f"engagements[{index}].")
+    bank.documents.put(AGREEMENT, document)
+    return document
+
+
+def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Engagement:
+    agreement = find_agreement(bank, agreement_id)
+    engagement = _engage(bank, agreement, body, "")
+    bank.documents.put(AGREEMENT, agreement)
+    return engagement
+
+
+def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engagement:
+    customer = customer_named(bank, body["customer"], f"{prefix}customer")
+    iban = body["account"]["iban"]
+    account = bank.documents.first(ACCOUNT, iban=iban)
+    if account is None:
+        text = f"There is no account {iban}."
+        raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
+    limits = {name: body[name] for name in LIMITS if body.get(name) is not None}
+    for name, limit in limits.items():
+        if (wrong := too_fine(decimal(limit), account["currency"])) is not None:
+            raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
+    engagement = people.engagement(bank.ids.new(), customer["id"], account, body["roles"])
+    engagement.update(cast(Engagement, limits))
+    people.engage(agreement, engagement, customer)
+    return engagement
+
+
+def delete_agreement(bank: Bank, agreement_id: str) -> None:
+    """Remove an agreement, and the consents and sessions under it."""
+    bank.documents.delete(AGREEMENT, find_agreement(bank, agreement_id)["id"])
+    for kind in _GIVEN:
+        under = [document["id"] for document in bank.documents.all(kind) if document["agreement"] == agreement_id]
+        bank.documents.delete_several(kind, under)
+
+
+def _organisation_number(owner: Customer) -> str | None:
+    """The `organisationNumber` of a customer's agreements; None if its number has another form."""
+    number = owner.get("organisationNumber") or owner["customerNumber"]
+    return number if len(number) == 9 else None
+
+
+def engagements(bank: Bank, agreement: Agreement) -> list[Engagement]:
+    """The engagements of an agreement, with those of a private owner's own accounts, which are automatic (`joined`).
+
+    Automatic engagements are not stored; their ids are the ids of their accounts.
+    """
+    own = [people.engagement(account["id"], agreement["owner"], account) for account in people.own_in(bank, agreement)]
+    for engagement in own:
+        engagement["joined"] = True
+    return [*agreement["engagements"], *own]
+
+
+def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Engagement:
+    """One engagement of an agreement; BankError RESOURCE_UNKNOWN."""
+    for engagement in engagements(bank, find_agreement(bank, agreement_id)):
+        if engagement["id"] == engagement_id:
+            return engagement
+    raise BankError("RESOURCE_UNKNOWN", f"The agreement has no engagement {engagement_id}.", "engagementId")
+
+
+def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None:
+    """Remove an engagement from an agreement.
+
+    CONFLICT for an automatic one: a private customer's own account in its own agreement.
+    """
+    agreement = find_agreement(bank, agreement_id)
+    if find_engagement(bank, agreement_id, engagement_id).get("joined"):
+        raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement automatically.")
+    keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)

@@ -96,11 +96,7 @@ def generate_in_pieces(bank: Bank, plan: DataPlan) -> Generator[int, None, dict[
     except Exception:
         yield from work.delete()
         raise
-    counts = {
-        "customers": len(customers),
-        "accounts": sum(len(customer["accounts"]) for customer in customers),
-        "transactions": work.created,
-    }
+    counts = {"customers": plan.customers, "accounts": plan.accounts, "transactions": work.created}
     return {"counts": counts, "customers": customers}
 
 
@@ -118,7 +114,6 @@ class _Generator:
         self._period = Period(bank.clock.today(), plan.days)
         self._created = bank.clock.stamp()
         self.created = 0  # transactions
-        self._piece = 0  # transactions since the last piece
         self._customers: list[tuple[str, str]] = []  # ids of the generated customers and of their persons
         self._content = bank.documents.content()
 
@@ -290,9 +285,7 @@ class _Generator:
                 account["booked"] = _kroner(booked)
                 self._documents.put(ACCOUNT, account)
             self.created += len(batch)
-            self._piece += len(batch)
-            if self._piece >= BATCH:
-                self._piece = 0
+            if self.created % BATCH < len(batch):  # a multiple of it is reached
                 yield self.created
 
     def _transactions(

@@ -65,16 +65,12 @@ class Period:
 
     def __init__(self, today: date, days: int) -> None:
         self.first, self.last = today - timedelta(days=days), today - _DAY
-        bookings = {first: next_banking_day(first, "NOK") for first in self._days(self.first - _DAY, self.last - _DAY)}
-        within = [(bought, booked) for bought, booked in bookings.items() if self.first <= booked <= self.last]
+        bought = [self.first + number * _DAY for number in range(-1, days - 1)]
+        purchases = [(day, next_banking_day(day, "NOK")) for day in bought]
+        within = [(day, booked) for day, booked in purchases if self.first <= booked <= self.last]
         # A period of a day or two may have no banking day.
         self._purchases = within or [(self.last, self.last)]
         self._open = sorted({booked for _, booked in self._purchases})
-
-    @staticmethod
-    def _days(first: date, last: date) -> Iterator[date]:
-        for number in range((last - first).days + 1):
-            yield first + timedelta(days=number)
 
     def purchase(self, draw: random.Random) -> tuple[date, date]:
         """A day of a purchase, and the banking day on which it is booked."""
@@ -91,13 +87,6 @@ class Period:
             if self.first <= moved <= self.last:
                 yield moved
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
-
-    def year_ends(self) -> Iterator[date]:
-        """The last banking day of each year."""
-        for year in range(self.first.year, self.last.year + 1):
-            day = closest_banking_day(date(year, 12, 31), before=True)
-            if self.first <= day <= self.last:
-                yield day
 
     @property
     def months(self) -> int:
@@ -233,15 +222,17 @@ def saving(draw: random.Random, period: Period) -> Iterator[tuple[date, int]]:
 
 
 def interest(draw: random.Random, period: Period) -> Iterator[Move]:
-    """The interest of a savings account, at the end of each year."""
-    for day in period.year_ends():
-        members: TransactionDetails = {
-            "remittanceInformationUnstructured": "Renter",
-            "bankTransactionCode": INTEREST,
-            "proprietaryBankTransactionCode": "Renter",
-            "purposeCode": "INTC",
-        }
-        yield Move(day, draw.randrange(50_00, 4_000_00), members)
+    """The interest of a savings account, on the last banking day of each year."""
+    members: TransactionDetails = {
+        "remittanceInformationUnstructured": "Renter",
+        "bankTransactionCode": INTEREST,
+        "proprietaryBankTransactionCode": "Renter",
+        "purposeCode": "INTC",
+    }
+    for year in range(period.first.year, period.last.year + 1):
+        day = closest_banking_day(date(year, 12, 31), before=True)
+        if period.first <= day <= period.last:
+            yield Move(day, draw.randrange(50_00, 4_000_00), members)
 
 
 def household(draw: random.Random, pools: Pools, period: Period, *, count: int) -> Iterator[Move]:
@@ -266,7 +257,9 @@ def household(draw: random.Random, pools: Pools, period: Period, *, count: int) 
     yield from fixed
     rest = count - len(fixed)
     left = min(wage * 3 // 10 * period.months, rest * 450_00)
-    yield from _purchases(draw, pools.shops, period, total=left, count=rest)
+    for amount in _amounts(draw, total=left, count=rest, least=15_00):
+        bought, booked = period.purchase(draw)
+        yield Move(booked, -amount, draw.choice(pools.shops), bought)
 
 
 def company(draw: random.Random, pools: Pools, period: Period, *, count: int) -> Iterator[Move]:
@@ -303,14 +296,6 @@ def _monthly(draw: random.Random, recurring: Sequence[Recurring], period: Period
             count -= 1
             amount = one.amount if one.wage is None else one.wage.on(day, period.last)
             yield Move(day, amount * draw.randrange(90, 110) // 100 if one.varies else amount, one.members)
-
-
-def _purchases(
-    draw: random.Random, shops: Sequence[TransactionDetails], period: Period, *, total: int, count: int
-) -> Iterator[Move]:
-    for amount in _amounts(draw, total=total, count=count, least=15_00):
-        bought, booked = period.purchase(draw)
-        yield Move(booked, -amount, draw.choice(shops), bought)
 
 
 def _transfers(

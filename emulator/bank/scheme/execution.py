@@ -34,7 +34,7 @@ PRECEDING = ("preceding", "preceeding")  # both spellings are in use
 
 _DAY = timedelta(days=1)
 _FARTHEST_MOVE = timedelta(days=31)  # the most closed days in a row
-_LAST_YEAR = 9998  # the year before the last one that `date` supports
+_LAST_DAY = date(9998, 12, 31)  # of the year before the last one that `date` supports
 
 ALWAYS_OPEN = "always-open"
 NORWAY = "norway"
@@ -43,7 +43,6 @@ _SATURDAY = 5
 # Days on which they are closed: by month and day, and by the days from Easter Sunday. Christmas Eve is no holiday.
 NORGES_BANK = (((1, 1), (5, 1), (5, 17), (12, 24), (12, 25), (12, 26)), (-3, -2, 1, 39, 50))
 TARGET2 = (((1, 1), (5, 1), (12, 25), (12, 26)), (-2, 1))
-RUNS_WITHOUT_MONEY = 3  # RJCT after 3 banking days; assumed: at the third run after the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,11 @@ class Schedule:
     preceding: bool = False
     months: tuple[int, ...] = ()
 
+    @property
+    def last(self) -> date:
+        """The last day on which it may be executed."""
+        return min(self.end or _LAST_DAY, _LAST_DAY)
+
 
 def schedule_of(initiation: Mapping[str, Any]) -> Schedule:
     """The schedule of a validated periodic payment."""
@@ -76,17 +80,13 @@ def schedule_of(initiation: Mapping[str, Any]) -> Schedule:
     )
 
 
-def every_day(_: date) -> bool:
-    """The calendar in which every day is a banking day."""
-    return True
+def next_execution(bank: Bank, initiation: Mapping[str, Any], after: date | None = None) -> date | None:
+    """The first execution date of a standing order later than `after` (None: the first of all), or None."""
+    calendar, currency = bank.settings.calendar, initiation["instructedAmount"]["currency"]
+    return next(executions(schedule_of(initiation), after, lambda day: is_banking_day(day, currency, calendar)), None)
 
 
-def next_execution(schedule: Schedule, after: date | None = None, is_open: IsOpen = every_day) -> date | None:
-    """The first execution date later than `after` (None: the first of all), or None."""
-    return next(executions(schedule, after, is_open), None)
-
-
-def executions(schedule: Schedule, after: date | None = None, is_open: IsOpen = every_day) -> Iterator[date]:
+def executions(schedule: Schedule, after: date | None = None, is_open: IsOpen = lambda _: True) -> Iterator[date]:
     """The execution dates later than `after`, strictly increasing, all between startDate and endDate.
 
     A date that would be moved out of these bounds is moved in the other direction; planned dates that are moved to the
@@ -103,48 +103,32 @@ def executions(schedule: Schedule, after: date | None = None, is_open: IsOpen = 
 
 def _moved(planned: date, schedule: Schedule, is_open: IsOpen) -> date | None:
     """The banking day on which a planned date is executed."""
-    if is_open(planned):
-        return planned
-    first, second = (-_DAY, _DAY) if schedule.preceding else (_DAY, -_DAY)
-    return _search(planned, first, schedule, is_open) or _search(planned, second, schedule, is_open)
-
-
-def _search(day: date, step: timedelta, schedule: Schedule, is_open: IsOpen) -> date | None:
-    while schedule.start <= day and (schedule.end is None or day <= schedule.end) and day.year <= _LAST_YEAR:
-        if is_open(day):
-            return day
-        day += step
+    for step in (-_DAY, _DAY) if schedule.preceding else (_DAY, -_DAY):
+        day = planned
+        while schedule.start <= day <= schedule.last:
+            if is_open(day):
+                return day
+            day += step
     return None
 
 
 def _planned(schedule: Schedule, since: date) -> Iterator[date]:
-    """The planned dates on or after `since`, possibly with some earlier ones."""
-    dates = _by_days(schedule, since) if schedule.frequency in DAYS else _by_months(schedule, since)
-    for day in dates:
-        if schedule.end is not None and day > schedule.end:
-            return
-        yield day
-
-
-def _by_days(schedule: Schedule, since: date) -> Iterator[date]:
-    step = timedelta(days=DAYS[schedule.frequency])
-    day = schedule.start + (since - schedule.start) // step * step
-    while day.year <= _LAST_YEAR:
-        yield day
-        day += step
-
-
-def _by_months(schedule: Schedule, since: date) -> Iterator[date]:
-    """The planned day in the months of the frequency, counted from the first month whose day is not too early."""
-    first = _month_number(schedule.start)
-    if _in_month(schedule, first) < schedule.start:
+    """The planned dates on or after `since`, possibly with some earlier ones, and one after the end in its month."""
+    start, frequency = schedule.start, schedule.frequency
+    if frequency in DAYS:
+        step, passed = DAYS[frequency], (since - start).days
+        for days in range(passed // step * step, (schedule.last - start).days + 1, step):
+            yield start + days * _DAY
+        return
+    # The months of the frequency are counted from the first one whose day is not too early.
+    first = _month_number(start)
+    if _in_month(schedule, first) < start:
         first += 1
-    step = MONTHS.get(schedule.frequency, 1)
-    month = first + max(0, _month_number(since) - first) // step * step
-    while month // 12 <= _LAST_YEAR:
-        if schedule.frequency != VARIABLE or month % 12 + 1 in schedule.months:
+    step = MONTHS.get(frequency, 1)
+    passed = max(0, _month_number(since) - first)
+    for month in range(first + passed // step * step, _month_number(schedule.last) + 1, step):
+        if frequency != VARIABLE or month % 12 + 1 in schedule.months:
             yield _in_month(schedule, month)
-        month += step
 
 
 def _month_number(day: date) -> int:
@@ -207,8 +191,7 @@ def effective_date(requested: date | None, approved_at: datetime, currency: str,
         day += _DAY
     if requested is not None and requested > day:
         day = requested
-    if not is_banking_day(day, currency, calendar):
-        day = next_banking_day(day, currency, calendar)
+    day = next_banking_day(day - _DAY, currency, calendar)
     return day, requested is not None and day != requested
 
 
@@ -234,30 +217,7 @@ def next_run(bank: Bank, payment: Payment, after: datetime) -> datetime:
     """The first execution run later than `after`: 00:00 Oslo of the next day, with `norway` 14:00 of a banking day."""
     calendar, currency = bank.settings.calendar, currency_of(payment)
     day = oslo_date(after)
-    if calendar != ALWAYS_OPEN and is_banking_day(day, currency, calendar):
-        run = execution_time(day, calendar)
-        if run > after:
-            return run
+    run = execution_time(day, calendar)
+    if run > after and is_banking_day(day, currency, calendar):
+        return run
     return execution_time(next_banking_day(day, currency, calendar), calendar)
-
-
-def last_run(bank: Bank, payment: Payment, first: datetime) -> datetime:
-    """The run at which a payment that has lacked money since `first` is rejected."""
-    run = first
-    for _ in range(RUNS_WITHOUT_MONEY):
-        run = next_run(bank, payment, run)
-    return run
-
-
-def open_days(bank: Bank, currency: str) -> IsOpen:
-    """Which dates are banking days for payments in `currency`, as the setting `calendar` says."""
-    calendar = bank.settings.calendar
-    if calendar == ALWAYS_OPEN:
-        return every_day
-    return lambda day: is_banking_day(day, currency, calendar)
-
-
-def has_execution(bank: Bank, initiation: Mapping[str, Any]) -> bool:
-    """Whether any date between startDate and endDate fits the plan."""
-    days = open_days(bank, initiation["instructedAmount"]["currency"])
-    return next_execution(schedule_of(initiation), None, days) is not None

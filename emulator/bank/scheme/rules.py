@@ -16,7 +16,7 @@ from emulator.bank.documents import Account, AccountRef, StructuredReference
 from emulator.bank.errors import Code, Message
 from emulator.bank.formats import digits_of
 from emulator.bank.reference import SEPA_COUNTRIES, iban_of, is_account_number, is_iban, is_kid
-from emulator.bank.scheme.execution import has_execution
+from emulator.bank.scheme.execution import next_execution
 
 DAYS_AHEAD = timedelta(days=365)  # the latest execution date
 DEPRECATED_FROM = date(2024, 9, 5)  # payments.md#remittance-information
@@ -146,14 +146,11 @@ def execution_date(draft: PaymentDraft) -> Iterable[Message]:
 
 
 def _near_future(draft: PaymentDraft, member: str) -> Iterator[Message]:
-    text = draft.initiation.get(member)
-    if text is not None:
-        today = draft.bank.clock.today()
-        requested, latest = date.fromisoformat(text), today + DAYS_AHEAD
-        if requested < today:
-            yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is in the past: today is {today}.", member)
-        elif requested > latest:
-            yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is over 365 days ahead, after {latest}.", member)
+    today, requested = draft.bank.clock.today(), date.fromisoformat(draft.initiation[member])
+    if requested < today:
+        yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is in the past: today is {today}.", member)
+    elif requested > (latest := today + DAYS_AHEAD):
+        yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is over 365 days ahead, after {latest}.", member)
 
 
 def period(draft: PaymentDraft) -> Iterator[Message]:
@@ -162,7 +159,7 @@ def period(draft: PaymentDraft) -> Iterator[Message]:
     end = draft.initiation.get("endDate")
     if end is not None and end < draft.initiation["startDate"]:
         yield draft.wrong("EXECUTION_DATE_INVALID", "endDate is before startDate.", "endDate")
-    elif not has_execution(draft.bank, draft.initiation):
+    elif next_execution(draft.bank, draft.initiation) is None:
         text = "There is no execution between startDate and endDate."
         yield draft.wrong("EXECUTION_DATE_INVALID", text, "endDate")
 

@@ -1,12 +1,13 @@
-"""The statuses of payments, and the transitions between them that flows share (payment-statuses.md).
+"""The statuses of payments and of baskets, and the transitions between them that flows share (payment-statuses.md).
 
-A flow (`payment/flows`, one module each) belongs to one kind of product: its transitions are some of these and its own
+A flow (`payment/flows.py`) belongs to one kind of product: its transitions are some of these and its own
 ones. The manual's diagram shows all of them: a new status needs its place there (`_PLACES` in `tests/docs/pictures.py`)
 and a row in payment-statuses.md#each-status.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,3 +72,19 @@ REJECTED = Transition("ACSP", "RJCT", "rejected late, by a script")
 """Of flows of a single payment, which is booked in the end or not at all."""
 
 BOOKED = Transition("ACSP", "ACSC", "booked")
+
+# The statuses of a basket, worst first; a status of a payment that is not in the table counts as ACTC.
+WORST_FIRST: tuple[BasketTransactionStatus, ...] = ("RJCT", "RCVD", "PATC", "ACTC")
+COUNTS_AS: Mapping[str, BasketTransactionStatus] = {
+    "CANC": "RJCT",
+    "RJCT": "RJCT",
+    "PART": "PATC",
+    "PATC": "PATC",
+    "RCVD": "RCVD",
+}
+
+
+def basket_status(statuses: Iterable[str]) -> BasketTransactionStatus:
+    """The worst of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT without payments, after a repair."""
+    counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
+    return next((status for status in WORST_FIRST if status in counted), "RJCT")

@@ -12,7 +12,7 @@ from emulator.bank import notifications, products
 from emulator.bank.clock import moment
 from emulator.bank.documents import Payment, Sca
 from emulator.bank.kinds import BASKET, NOTIFICATION, PAYMENT, SCA
-from emulator.bank.payment import baskets, flows, lifecycle, payment_views
+from emulator.bank.payment import baskets, flows, payment_views
 from emulator.bank.scheme import transitions
 from emulator.web.console.screen import MOST, Screen
 
@@ -194,7 +194,7 @@ def basket(screen: Screen) -> Response:
     return screen.page(
         "basket",
         basket=document,
-        basket_status=lifecycle.basket_state(bank, document)[0],
+        basket_status=baskets.state(bank, document)[0],
         payments=[_row(screen, payment) for payment in members if payment is not None],
         scas=bank.documents.find(SCA, target=document["id"], newest_first=True)[:5],
     )

@@ -14,7 +14,6 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import people, sessions
 from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, PAYMENT, SESSION
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.threads import run_to_end
 from tests.known_state import KARI as PAYER
@@ -48,7 +47,7 @@ def delete_customer(bank: Bank, person: str = KARI) -> None:
 
 
 def delete_agreement(bank: Bank) -> None:
-    sandbox_agreements.delete_agreement(bank, FIRM)
+    sandbox_customers.delete_agreement(bank, FIRM)
 
 
 def standing_at(bank: Bank, visitor: Visitor, step: str, **known: str) -> Page:

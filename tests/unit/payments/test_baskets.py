@@ -13,8 +13,8 @@ from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AUTHORISATION, BASKET, PAYMENT, SCA
-from emulator.bank.payment import baskets, lifecycle, payments
-from emulator.bank.scheme.transitions import STATUSES
+from emulator.bank.payment import baskets, payments
+from emulator.bank.scheme.transitions import STATUSES, WORST_FIRST, basket_status
 from tests.known_state import EVEN, KARI, SIRI, TOR
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -65,7 +65,7 @@ def basket(bank: Bank, basket_id: str) -> dict[str, Any]:
 
 
 def state(bank: Bank, basket_id: str) -> str:
-    return lifecycle.basket_state(bank, basket(bank, basket_id))[0]
+    return baskets.state(bank, basket(bank, basket_id))[0]
 
 
 def straks(bank: Bank, amount: str = "100.00", **more: Any) -> str:
@@ -82,15 +82,15 @@ def test_the_worst_payment_is_the_baskets_status() -> None:
         (["RCVD", "CANC"], "RJCT"),
         ([], "RJCT"),
     ):
-        assert lifecycle.basket_status(statuses) == worst
+        assert basket_status(statuses) == worst
 
 
 @given(st.lists(st.sampled_from(STATUSES), min_size=1, max_size=10))
 def test_the_order_of_the_payments_does_not_matter_and_more_payments_make_nothing_better(statuses: list[str]) -> None:
-    worst = lifecycle.basket_status(statuses)
-    assert lifecycle.basket_status(sorted(statuses)) == worst
-    rank = lifecycle.WORST_FIRST.index
-    assert all(rank(lifecycle.basket_status([*statuses, more])) <= rank(worst) for more in STATUSES)
+    worst = basket_status(statuses)
+    assert basket_status(sorted(statuses)) == worst
+    rank = WORST_FIRST.index
+    assert all(rank(basket_status([*statuses, more])) <= rank(worst) for more in STATUSES)
 
 
 def test_one_sca_signs_all_payments_of_a_basket(bank: Bank) -> None:

@@ -1,22 +1,21 @@
-"""The flows: found by their folder, their transitions, and the table of the manual."""
+"""The flows: their transitions, and the table of the manual."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import datetime
 
 import pytest
 
 from emulator.bank import products
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Payment
 from emulator.bank.payment import flows, payments
-from emulator.bank.payment.flows import Flow
-from emulator.bank.scheme.transitions import STATUSES
-from emulator.discovery import discover
+from emulator.bank.payment.flows import FLOWS, Flow
+from emulator.bank.scheme.transitions import EXECUTED_ONCE, SIGNED, STATUSES, Transition
 from tests.docs import sections
-from tests.unit.payments.world import DOMESTIC, advance, domestic, package_of, paid, payment, status
+from tests.unit.payments.world import DOMESTIC, advance, domestic, paid, payment, status
 
 FRAMEWORK_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
-FLOWS = flows.table()
 
 
 def test_the_statuses_are_those_of_the_framework_and_patc() -> None:
@@ -40,31 +39,19 @@ def test_the_table_of_the_manual_has_a_row_for_each_step() -> None:
     assert "| `ACSP` | `ACWP` | sent, not credited yet | SEPA and cross-border |" in rows
 
 
-NEW = """
-from emulator.bank.payment.flows.once import STEPS, Dated
-from emulator.bank.scheme.transitions import BOOKED, Transition
+class _Checked(Flow):
+    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+        return "ACWP" if payment["status"] == "ACSP" else super().finish(bank, payment, at, by_hand=by_hand)
 
-
-class Checked(Dated):
-    def step(self, bank, payment, at, *, by_hand):
-        return "ACWP" if payment["status"] == "ACSP" else super().step(bank, payment, at, by_hand=by_hand)
-
-    def deletable(self, status):
+    def deletable(self, status: str) -> bool:
         return status != "ACTC"
 
 
-steps = (Transition("ACSP", "ACWP", "checked"), Transition("ACWP", "ACSC", "booked"), *STEPS)
-FLOW = Checked("checked", words="checked", steps=steps)
-"""
-
-
-def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bank: Bank
-) -> None:
-    """A product that names it goes its way: statuses, links and cancellations follow."""
-    with package_of(tmp_path, {"checked": NEW}) as (path, name):
-        [checked] = discover(path, name, Flow, names=lambda flow: (flow.name,))
-    monkeypatch.setattr(flows, "table", lambda: dict.fromkeys(FLOWS, checked))
+def test_a_product_goes_the_way_of_its_flow(monkeypatch: pytest.MonkeyPatch, bank: Bank) -> None:
+    """Statuses, links and cancellations follow, without a change of any other module."""
+    steps = (Transition("ACSP", "ACWP", "checked"), Transition("ACWP", "ACSC", "booked"), *SIGNED, *EXECUTED_ONCE)
+    checked = _Checked("checked", words="checked", steps=steps)
+    monkeypatch.setattr(flows, "FLOWS", dict.fromkeys(FLOWS, checked))
     payment_id = paid(bank, DOMESTIC, domestic())
     assert not payments.deletable(payment(bank, payment_id))
     seen = [status(bank, payment_id)]

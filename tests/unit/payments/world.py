@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from emulator.bank import products
@@ -256,20 +252,3 @@ def paid(bank: Bank, product: tuple[str, str], initiation: dict[str, Any], **mor
     payment_id = initiate(bank, product, initiation, **more)
     approve(bank, payment_id, more.get("who") or KARI)
     return payment_id
-
-
-@contextmanager
-def package_of(folder: Path, files: Mapping[str, str]) -> Iterator[tuple[list[str], str]]:
-    """A package of these modules that can be imported meanwhile: its path and name."""
-    package = folder / "added"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    for name, text in files.items():
-        (package / f"{name}.py").write_text(text)
-    sys.path.insert(0, str(folder))
-    try:
-        yield [str(package)], package.name
-    finally:
-        sys.path.remove(str(folder))
-        for name in [name for name in sys.modules if name.split(".")[0] == package.name]:
-            del sys.modules[name]
