@@ -12,7 +12,6 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -122,14 +121,6 @@ def _header(name: str, about: str) -> Fact:
     return Fact(lambda observed: observed.sent.get(name), about)
 
 
-def _parameter(name: str, about: str) -> Fact:
-    def read(observed: Observation) -> str | None:
-        call = observed.exchange.call
-        return None if call is None else call.params.get(name)
-
-    return Fact(read, about)
-
-
 def _delivered(observed: Observation) -> Response | None:
     """The answer that the TPP got: what was lost it cannot know."""
     return None if _disconnected(observed) is not None else observed.exchange.response
@@ -225,15 +216,9 @@ def _certificate_days(observed: Observation) -> float | None:
 
 
 def _address_kind(observed: Observation) -> str | None:
-    """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address."""
-    text = observed.sent.get("psu-ip-address")
-    return None if text is None else _kind_of(text)
-
-
-@lru_cache(maxsize=1024)
-def _kind_of(text: str) -> str | None:
+    """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address, or if that is none."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(observed.sent.get("psu-ip-address") or "")
     except ValueError:
         return None
     documentation = any(address in network for network in _DOCUMENTATION if network.version == address.version)
@@ -244,6 +229,11 @@ def _kind_of(text: str) -> str | None:
 _DOCUMENTATION = tuple(
     map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"))
 )
+
+
+def _account(observed: Observation) -> str | None:
+    call = observed.exchange.call
+    return None if call is None else call.params.get("id")
 
 
 def _payment_status(observed: Observation) -> str | None:
@@ -330,7 +320,7 @@ FACTS: dict[str, Fact] = {
     "content": Fact(_content, "equal for bodies with the same bytes"),
     "payment": Fact(lambda observed: observed.exchange.payment_id, "the payment it is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
-    "account": _parameter("id", "the account or card in the address"),
+    "account": Fact(_account, "the account or card in the address"),
     "sca": Fact(_sca, "the SCA of the scaRedirect in the answer"),
     "linked": Fact(_linked, "whether this address was, byte for byte, in an answer"),
     "knownIds": Fact(_known_ids, "whether every id in the address was in an answer"),
