@@ -193,7 +193,6 @@ class Control:
             banks=self._banks,
             authority=self._authority,
             target_of=self.scenario_target,
-            openapi=_openapi,
             request=request,
             body=None,
             params=params,
@@ -209,12 +208,6 @@ class Control:
         if request.method == "HEAD" and isinstance(answer, Stream):
             return Response(answer.status, answer.headers)
         return answer
-
-
-def _openapi(base: str) -> dict[str, Any]:
-    from emulator.control.openapi import document  # only on use: most processes never show it
-
-    return document(base)
 
 
 def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Headers) -> None:

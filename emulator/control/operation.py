@@ -72,14 +72,13 @@ class ControlCall(Generic[Body]):
     """The argument of a handler: the bank, the parameters and the body of a request.
 
     `target_of` gives a bank with all that scenarios change; `body` is the validated body, `value` its JSON value, and
-    `text` the text of a YAML body. `openapi` gives the OpenAPI document of the interface at a base address.
+    `text` the text of a YAML body.
     """
 
     service: BankService
     banks: Banks
     authority: CertificateAuthority
     target_of: Callable[[BankService], ScenarioTarget]
-    openapi: Callable[[str], dict[str, Any]]
     request: Request
     body: Body
     value: Any = None

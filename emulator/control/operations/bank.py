@@ -16,8 +16,8 @@ from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Model, Omittable, Text
-from emulator.control.forms import AnyObject, Closed, ScenarioChoice, chosen_fixture, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operations import AnyObject, Closed, ScenarioChoice, chosen_fixture, document, scenario_of_body
 from emulator.scenario import target
 from emulator.scenario.values import Settings
 from emulator.store import StoreUnwritable, StoreVoid
@@ -219,7 +219,7 @@ def delete_snapshot(call: ControlCall[Any]) -> Work:
 @operation("GET", "/openapi.json", {200: AnswerSpec("The document.", AnyObject)})
 def get_control_openapi(call: ControlCall[Any]) -> Json:
     """Get the OpenAPI 3.1 document of the control interface."""
-    return call.openapi(call.request.base + call.request.prefix)
+    return document(call.request.base + call.request.prefix)
 
 
 @operation("GET", "/scenario-schema.json", {200: AnswerSpec("The schema.", AnyObject)})

@@ -16,8 +16,8 @@ from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Model, Moment, Omittable, Text
-from emulator.control.forms import Closed, ScenarioChoice, chosen_fixture, scenario_of_body
 from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
+from emulator.control.operations import Closed, ScenarioChoice, chosen_fixture, scenario_of_body
 from emulator.control.operations.clock import ClockMode
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
 from emulator.scenario import target

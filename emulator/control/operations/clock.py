@@ -12,8 +12,8 @@ from emulator.bank.errors import BankError
 from emulator.bank.formats import END, YEARS
 from emulator.bank.payment import progression
 from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Reads, one_of, refuse
-from emulator.control.forms import Closed
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operations import Closed
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 

@@ -18,8 +18,8 @@ from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Omittable, Text200, Text512
-from emulator.control.forms import Closed, Who, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.control.operations import Closed, Who, closed
 
 # anything else may be a tppId: an organizationIdentifier, whatever its form, or the subject of a certificate
 _NAME = re.compile(r"[a-z][a-z0-9 ._-]*")

@@ -10,8 +10,8 @@ from emulator.bank.documents import Amount, DeliveryAttempt, PayeeVerification, 
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Model, Omittable, one_of
-from emulator.control.forms import Closed, closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.control.operations import Closed, closed
 
 
 class AdvancePayment(Model):

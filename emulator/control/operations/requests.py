@@ -16,8 +16,8 @@ from emulator.api.render import encode
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import Closed, Message
 from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operations import Closed, Message
 
 
 class Event(TypedDict):

@@ -11,8 +11,8 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Model, Omittable, Text100, Text200, Text512, one_of
-from emulator.control.forms import Closed, Who
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.control.operations import Closed, Who
 
 
 class Approve(Who):

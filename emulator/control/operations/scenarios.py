@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import AnyObject, Closed, scenario_in
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operations import AnyObject, Closed, scenario_in
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
@@ -75,7 +75,7 @@ _PROBLEMS = AnswerSpec("Every problem; in YAML with line and column.")
 _with_scenario = partial(
     operation,
     "POST",
-    body="emulator.control.forms:ScenarioBody",
+    body="emulator.control.operations:ScenarioBody",
     example={"name": "insufficient-funds", "parameters": {}},
     yaml=True,
 )

@@ -12,8 +12,8 @@ from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Omittable, filled
 from emulator.ca import ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists
-from emulator.control.forms import Closed
 from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operations import Closed
 from emulator.scenario.actors import NewTpp
 from emulator.settings import KEYSTORE_PASSWORD
 
