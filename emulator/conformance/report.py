@@ -32,11 +32,11 @@ UNDECIDED = "The occasion arose, and no request that decides the check has follo
 _SIGNATURE_HEADERS = frozenset({"signature", "digest", "date", "tpp-signature-certificate"})
 
 
-class _Shown(BaseModel):
+class _ReportPart(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class FailureShown(_Shown):
+class FailureShown(_ReportPart):
     """One failure: what was expected, the request that was the occasion, and the one that came instead."""
 
     text: str
@@ -46,7 +46,7 @@ class FailureShown(_Shown):
     curl: list[str]
 
 
-class CheckShown(_Shown):
+class CheckShown(_ReportPart):
     """The verdict of one check; `passed` and `failed` count occasions."""
 
     check: str
@@ -63,7 +63,7 @@ class CheckShown(_Shown):
     failures: list[FailureShown]
 
 
-class Report(_Shown):
+class Report(_ReportPart):
     """The report on a TPP: every check, and the number of checks per verdict."""
 
     checks: list[CheckShown]

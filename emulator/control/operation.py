@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from typing_extensions import TypedDict
 
@@ -108,25 +108,19 @@ def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
     return BankError.several(messages)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSpec:
-    """An answer of an operation: a description, and the form of its body.
-
-    `form`: a type, its members by name, `{"payments": list[Payment]}`, or None if there is no body.
-    """
+class AnswerSpec(NamedTuple):
+    """An answer of an operation: a description, and the type of its body, None if there is none."""
 
     text: str
     form: Any = None
     media: str = "application/json"
 
-    def named(self, name: str) -> AnswerSpec:
-        """The answer with a type of this name for its members."""
-        if not isinstance(self.form, dict):
-            return self
-        form = _typed_dict(name, self.form)
-        form.__doc__, form.__pydantic_config__ = self.text, {"extra": "forbid"}
-        return replace(self, form=form)
 
+Answers = Mapping[int, str | tuple[Any, ...]]
+"""By status a description, alone or with the members of an AnswerSpec.
+
+Its form may also be the members of the body by name, `{"payments": list[Payment]}`.
+"""
 
 _typed_dict: Any = TypedDict  # the type checker knows the call with literals only
 
@@ -170,15 +164,23 @@ class ControlOperation:
         return Response(status) if answer is None else json_response(status, answer)
 
 
-def operation(
-    method: str, path: str, answers: Mapping[int, AnswerSpec], **members: Any
-) -> Callable[[Handler], ControlOperation]:
+def operation(method: str, path: str, answers: Answers, **members: Any) -> Callable[[Handler], ControlOperation]:
     """Make an operation of its handler, see `described`; `members`: others of ControlOperation."""
 
     def complete(handler: Handler) -> ControlOperation:
         own = described(handler)
-        name = f"{own['id'][0].upper()}{own['id'][1:]}Answer"
-        named = {status: answer.named(name) for status, answer in answers.items()}
-        return ControlOperation(**own, method=method, path=path, answers=named, **members)
+
+        def spec(answer: AnswerSpec) -> AnswerSpec:
+            if not isinstance(answer.form, dict):
+                return answer
+            form = _typed_dict(f"{own['id'][0].upper()}{own['id'][1:]}Answer", answer.form)
+            form.__doc__, form.__pydantic_config__ = answer.text, {"extra": "forbid"}
+            return answer._replace(form=form)
+
+        specs = {
+            status: spec(AnswerSpec(answer) if isinstance(answer, str) else AnswerSpec(*answer))
+            for status, answer in answers.items()
+        }
+        return ControlOperation(**own, method=method, path=path, answers=specs, **members)
 
     return complete
