@@ -259,7 +259,7 @@ class RuleSet:
             self._by_operation[operation] = rules
         if not rules:
             return None
-        from emulator.scenario.facts import Facts
+        from emulator.scenario.matching import Facts
 
         taken = {kind for one in earlier for kind in one.effects}
         facts = Facts(call.request, call)

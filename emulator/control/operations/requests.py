@@ -174,7 +174,7 @@ def count_requests(call: ControlCall[Any]) -> Work:
 
     `cut`: how many more may match, as the log has only a part of a body with conditions on it.
     """
-    from emulator.scenario.facts import Facts
+    from emulator.scenario.matching import Facts
 
     match, exchanges = call.body.match, list(call.service.log.newest())
     may_fit = match.model_copy()
