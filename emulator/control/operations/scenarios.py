@@ -17,7 +17,7 @@ from emulator.control.operations import AnyObject, Closed, scenario_in
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
-from emulator.scenario.rules import WEATHER, AddedRule
+from emulator.scenario.rules import WEATHER
 
 LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 
@@ -228,7 +228,7 @@ def add_rules(call: ControlCall[Any]) -> Json:
         path = "rules" if isinstance(call.value, dict) else None
         raise BankError("FORMAT_ERROR", "Expected a rule, or a list of rules.", path)
     brought = [dict(rule) for weather in WEATHER.values() for rule in weather]
-    rules.add(AddedRule(rule, source) for rule, source in zip(added, sources, strict=True) if source not in brought)
+    rules.add(pair for pair in zip(added, sources, strict=True) if pair[1] not in brought)
     call.publish("rules", "added")
     return {"rules": rules.sources(), "counts": rules.counts()}
 
