@@ -32,8 +32,7 @@ from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance import END_OF_PAGE, PAGES
-from emulator.conformance.check import AT_ONCE, Check, Clause, Tests, holds
-from emulator.conformance.claims import Belief
+from emulator.conformance.check import AT_ONCE, Belief, Check, Clause, Tests, holds
 from emulator.conformance.facts import Known, Links, Observation
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped

@@ -25,7 +25,7 @@ from emulator.conformance import END_OF_PAGE, PAGES
 if TYPE_CHECKING:
     from emulator.api.service import BankService
     from emulator.conformance.auditor import Auditor
-    from emulator.conformance.claims import Belief
+    from emulator.conformance.check import Belief
 
 MOST_QUEUED = 8192  # observations
 MOST_BYTES = 32 * 1024 * 1024  # of their bodies
@@ -207,7 +207,7 @@ class Conformance:
 
     def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
         """Record the claims of the TPP, by the id of a payment or account; other ids are ignored."""
-        from emulator.conformance.claims import Belief, decimal, state_of
+        from emulator.conformance.check import Belief, decimal, state_of
 
         for identity, belief in beliefs.items():
             payment = self._bank.documents.get(PAYMENT, identity)

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from emulator.conformance import claims
 from emulator.conformance.check import Check, Reaction, holds
-from emulator.conformance.program import Program, RunFailed, awaited, credentials, visit
+from emulator.conformance.program import Program, RunFailed, awaited, claims_of, credentials, visit
 from emulator.conformance.report import report
 from emulator.failure import Refused
 from emulator.scenario.transport import Transport, TransportFailed
@@ -270,7 +269,7 @@ class SimulatedCustomer:
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
     if plan.program.claims is not None:
         address = plan.program.claims.replace("{check}", check.check)
-        beliefs, unanswered = claims.ask(address, bank("GET", "/conformance/claims"))
+        beliefs, unanswered = claims_of(address, bank("GET", "/conformance/claims"))
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered
     shown = bank("GET", "/conformance")
