@@ -84,19 +84,14 @@ class Facts:
     def body(self) -> Any:
         """The JSON body; ABSENT if there is none or it cannot be read."""
         try:
-            text = self._request.body.decode(self._charset())
+            charset = charset_of(Headers(self._request.headers))
+        except BankError:  # the bank refuses this content type, but a rule or a count can still read the body
+            charset = UTF_8
+        try:
+            text = self._request.body.decode(charset)
             return composed(json.loads(text)) if text else ABSENT
         except (ValueError, RecursionError):
             return ABSENT
-
-    def _charset(self) -> str:
-        try:
-            return charset_of(Headers(self._request.headers))
-        except BankError:  # the bank refuses this content type, but a rule or a count can still read the body
-            return UTF_8
-
-    def _operation(self) -> tuple[Any, ...]:
-        return operation_names(self._call.operation.id, self._call.params) if self._call else ()
 
     def _parameter(self, name: str) -> tuple[Any, ...]:
         value = self._call.params.get(name) if self._call else None
@@ -122,9 +117,6 @@ class Facts:
             except CertificateUnreadable:
                 continue
         return None
-
-    def _tpps(self) -> tuple[Any, ...]:
-        return () if self._tpp is None else (self._tpp.id, self._tpp.name)
 
     def _persons(self) -> tuple[Any, ...]:
         """The persons named in headers, and their identity numbers; those not checked yet are looked up."""
@@ -161,9 +153,6 @@ class Facts:
         payment = self._exchange.payment_id if self._exchange else None
         return self._parameter("paymentId") if payment is None else (payment,)
 
-    def _answered(self) -> tuple[Any, ...]:
-        return () if self._exchange is None else (self._exchange.status,)
-
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     by_name: dict[str, list[str]] = {}
@@ -174,18 +163,18 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 _Values = Callable[[Facts], tuple[Any, ...]]
 SINGLE: Mapping[str, _Values] = {
-    "operation": Facts._operation,
+    "operation": lambda facts: operation_names(facts._call.operation.id, facts._call.params) if facts._call else (),
     "service": lambda facts: facts._parameter("payment-service"),
     "product": lambda facts: facts._parameter("payment-product"),
     "payment": Facts._payment,
     "account": Facts._account,
     "method": lambda facts: (facts._request.method,),
     "path": Facts._path,
-    "tpp": Facts._tpps,
+    "tpp": lambda facts: (facts._tpp.id, facts._tpp.name) if facts._tpp else (),
     "psu": Facts._persons,
     "context": Facts._context,
     "body": lambda facts: (facts.body,),
-    "status": Facts._answered,
+    "status": lambda facts: (facts._exchange.status,) if facts._exchange else (),
 }
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
