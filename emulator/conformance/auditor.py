@@ -289,10 +289,6 @@ class Auditor:
 
     def __init__(self, checks: Iterable[Check]) -> None:
         self.checks = tuple(checks)
-        self.forget()
-
-    def forget(self) -> None:
-        """Start again without observations, as after a reset or `DELETE /_emulator/conformance`."""
         self.records = {check.check: Record() for check in self.checks}
         self._machines = [
             Machine(check, clause, self.records[check.check]) for check in self.checks for clause in check.expect

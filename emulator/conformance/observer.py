@@ -185,8 +185,7 @@ class Conformance:
         self._statuses.clear()
         self._beliefs.clear()
         self._opened.clear()
-        if self._auditor is not None:
-            self._auditor.forget()
+        self._auditor = None
 
     def facts(self, exchange: Exchange, names: Iterable[str]) -> dict[str, Any]:
         """Facts of a request in the log, by name, for a run that waits for an occasion; None for an unknown name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -12,7 +12,6 @@ from typing_extensions import TypedDict
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.operation import described
 from emulator.api.query import QueryParameter
-from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Restored
@@ -99,7 +98,7 @@ class ControlCall(Generic[Body]):
         self.bank.publish({"type": kind, "id": self.bank.name, "status": status, "at": self.bank.clock.stamp()})
 
 
-def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
+def refusal(problems: Iterable[Problem]) -> BankError:
     """One FORMAT_ERROR with an entry for each problem of a body or scenario."""
     messages = []
     for problem in problems:
@@ -156,12 +155,6 @@ class ControlOperation:
     body: Any = None
     example: Any = None
     yaml: bool = False
-
-    def response(self, answer: Answer) -> Response | Stream:
-        if isinstance(answer, Response | Stream):
-            return answer
-        status = next(iter(self.answers))
-        return Response(status) if answer is None else json_response(status, answer)
 
 
 def operation(method: str, path: str, answers: Answers, **members: Any) -> Callable[[Handler], ControlOperation]:
