@@ -93,6 +93,7 @@ class _ActiveRule:
     serial: str
     purpose: str  # the name of its random stream
     setting: str | None = None  # that added it
+    name: str = ""  # that it is shown by
     matched: int = 0
     acted: int = 0
 
@@ -158,8 +159,7 @@ class RuleSet:
         self.rules: list[_ActiveRule] = []
         self._stored: list[_ActiveRule] = []
         self._weather = (bank.settings.weather, self._weather_rules(bank.settings.weather))
-        self._named: list[tuple[str, _ActiveRule]] = []  # all, each with the name that it is shown by
-        self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}  # those that an operation can match
+        self._by_operation: dict[str, list[_ActiveRule]] = {}  # those that an operation can match
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
         self._additions = count(1)
         RULES.follow(bank.documents, self._follow)
@@ -221,11 +221,9 @@ class RuleSet:
         self.rules = [*rules, *self._weather[1]]
         self._by_operation = {}
         given = {active.rule.name for active in self.rules}
-        self._named = []
         for number, active in enumerate(self.rules, 1):
             place = f"rule {number}"  # a rule without a name gets one from its position that no other rule has
-            name = active.rule.name or (f"{place} without a name" if place in given else place)
-            self._named.append((name, active))
+            active.name = active.rule.name or (f"{place} without a name" if place in given else place)
 
     def match(self, call: Call, signed: bool, earlier: Sequence[MatchedRules]) -> ActingRules | None:
         """The effects that act on a request: of unsigned rules before the signature is checked, of the others after it.
@@ -237,7 +235,7 @@ class RuleSet:
         operation = call.operation.id
         rules = self._by_operation.get(operation)
         if rules is None:
-            rules = [(name, active) for name, active in self._named if operation in active.rule.when.operations]
+            rules = [active for active in self.rules if operation in active.rule.when.operations]
             self._by_operation[operation] = rules
         if not rules:
             return None
@@ -246,20 +244,20 @@ class RuleSet:
         taken = {kind for one in earlier for kind in one.effects}
         facts = Facts(call.request, call)
         acting = ActingRules()
-        for name, active in rules:
-            rule = active.rule
+        for active in rules:
+            rule, effects = active.rule, active.rule.then.effects
             other_round = rule.unsigned == signed
-            if other_round or taken.issuperset(rule.effects) or not rule.when.fits(facts):
+            if other_round or taken.issuperset(effects) or not rule.when.fits(facts):
                 continue
             unfit = _unfit(rule, call)
-            acting.notes += [f"{name}: {reason}" for reason in unfit.values()]
-            usable = {kind: effect for kind, effect in rule.effects.items() if kind not in unfit}
+            acting.notes += [f"{active.name}: {reason}" for reason in unfit.values()]
+            usable = {kind: effect for kind, effect in effects.items() if kind not in unfit}
             if taken.issuperset(usable):  # not counted
                 continue
             dice = active.acts(self._bank)
             if dice is None:
                 continue
-            acting.names.append(name)
+            acting.names.append(active.name)
             for kind, effect in usable.items():
                 if kind not in taken:
                     taken.add(kind)
@@ -274,14 +272,14 @@ class RuleSet:
         """How often each rule has matched and acted since it was added."""
         return [
             {
-                "name": name,
+                "name": active.name,
                 "scenario": active.entry["scenario"],
                 **({"setting": active.setting} if active.setting else {}),
                 "matched": active.matched,
                 "acted": active.acted,
                 **({"notes": notes} if (notes := active.rule.notes) else {}),
             }
-            for name, active in self._named
+            for active in self.rules
         ]
 
     def counters(self) -> dict[str, tuple[int, int]]:
@@ -311,7 +309,7 @@ class RuleSet:
 
     def remove(self, name: str) -> bool:
         """Remove the rules of this name; whether there was one."""
-        return self._keep([active for called, active in self._named if called != name and not active.setting])
+        return self._keep([active for active in self._stored if active.name != name])
 
     def remove_scenario(self, scenario: str) -> None:
         self._keep([active for active in self._stored if active.entry["scenario"] != scenario])
