@@ -49,6 +49,7 @@ from emulator.scenario.values import CONTEXTS, METHODS, possible_status, words_o
 from emulator.scenario.variables import leaves
 
 
+@dataclass(eq=False)
 class Facts:
     """The facts of one request, each computed when a rule needs it; `exchange`: its entry in the log, with its answer.
 
@@ -56,10 +57,9 @@ class Facts:
     identity number and a PSU-ID, and an absent fact has none.
     """
 
-    def __init__(self, request: Request, call: Call | None, exchange: Exchange | None = None) -> None:
-        self._request = request
-        self._call = call
-        self._exchange = exchange
+    request: Request
+    call: Call | None
+    exchange: Exchange | None = None
 
     def header(self, name: str) -> tuple[Any, ...]:
         """The values of a header, its name in any case."""
@@ -71,12 +71,12 @@ class Facts:
     @cached_property
     def _headers(self) -> dict[str, list[str]]:
         # before the signature is checked, ids may still be in capitals
-        lowered = ((name.lower(), value) for name, value in self._request.headers)
+        lowered = ((name.lower(), value) for name, value in self.request.headers)
         return _by_name((name, one_spelling(name, value)) for name, value in lowered)
 
     @cached_property
     def _query(self) -> dict[str, list[str]]:
-        text = split_target(self._request.target)[1]
+        text = split_target(self.request.target)[1]
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=None)
         return _by_name((composed(name), composed(value)) for name, value in pairs)
 
@@ -84,22 +84,22 @@ class Facts:
     def body(self) -> Any:
         """The JSON body; ABSENT if there is none or it cannot be read."""
         try:
-            charset = charset_of(Headers(self._request.headers))
+            charset = charset_of(Headers(self.request.headers))
         except BankError:  # the bank refuses this content type, but a rule or a count can still read the body
             charset = UTF_8
         try:
-            text = self._request.body.decode(charset)
+            text = self.request.body.decode(charset)
             return composed(json.loads(text)) if text else ABSENT
         except (ValueError, RecursionError):
             return ABSENT
 
     def _parameter(self, name: str) -> tuple[Any, ...]:
-        value = self._call.params.get(name) if self._call else None
+        value = self.call.params.get(name) if self.call else None
         return () if value is None else (value,)
 
     def _path(self) -> tuple[Any, ...]:
-        path = split_target(self._request.target)[0]
-        return (path[len(self._request.prefix) :], path) if self._request.prefix else (path,)
+        path = split_target(self.request.target)[0]
+        return (path[len(self.request.prefix) :], path) if self.request.prefix else (path,)
 
     @cached_property
     def _tpp(self) -> AuthenticatedTpp | None:
@@ -107,9 +107,9 @@ class Facts:
 
         A request in the log without a valid signature has no TPP.
         """
-        if self._call and self._call.tpp.id:
-            return self._call.tpp
-        if self._exchange is not None:
+        if self.call and self.call.tpp.id:
+            return self.call.tpp
+        if self.exchange is not None:
             return None
         for text in self.header("TPP-Signature-Certificate"):
             try:
@@ -121,7 +121,7 @@ class Facts:
     def _persons(self) -> tuple[Any, ...]:
         """The persons named in headers, and their identity numbers; those not checked yet are looked up."""
         named = [*self.header("PSU-ID"), *self.header("X-PSU-IDENTITY")]
-        call = self._call
+        call = self.call
         if call is not None and call.caller is not None:
             named.append(call.caller.national_id)
         elif call is not None:
@@ -131,7 +131,7 @@ class Facts:
 
     def _context(self) -> tuple[Any, ...]:
         """The context of the caller; if access is not checked yet, the context that the check would find."""
-        call = self._call
+        call = self.call
         if call is None:
             return self.header("PSU-Context")
         if call.caller is not None:
@@ -141,7 +141,7 @@ class Facts:
 
     def _account(self) -> tuple[Any, ...]:
         """The account in the path: its resourceId, and its one id and its numbers while the bank has it."""
-        call, identity = self._call, self._parameter("id")
+        call, identity = self.call, self._parameter("id")
         if call is None or not identity:
             return ()
         documents, stored = call.bank.documents, resource_shown_as(call.bank, identity[0])
@@ -150,7 +150,7 @@ class Facts:
         return (*identity, stored, *numbers, *(() if card is None else (card["maskedPan"],)))
 
     def _payment(self) -> tuple[Any, ...]:
-        payment = self._exchange.payment_id if self._exchange else None
+        payment = self.exchange.payment_id if self.exchange else None
         return self._parameter("paymentId") if payment is None else (payment,)
 
 
@@ -163,18 +163,18 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 _Values = Callable[[Facts], tuple[Any, ...]]
 SINGLE: Mapping[str, _Values] = {
-    "operation": lambda facts: operation_names(facts._call.operation.id, facts._call.params) if facts._call else (),
+    "operation": lambda facts: operation_names(facts.call.operation.id, facts.call.params) if facts.call else (),
     "service": lambda facts: facts._parameter("payment-service"),
     "product": lambda facts: facts._parameter("payment-product"),
     "payment": Facts._payment,
     "account": Facts._account,
-    "method": lambda facts: (facts._request.method,),
+    "method": lambda facts: (facts.request.method,),
     "path": Facts._path,
     "tpp": lambda facts: (facts._tpp.id, facts._tpp.name) if facts._tpp else (),
     "psu": Facts._persons,
     "context": Facts._context,
     "body": lambda facts: (facts.body,),
-    "status": lambda facts: (facts._exchange.status,) if facts._exchange else (),
+    "status": lambda facts: (facts.exchange.status,) if facts.exchange else (),
 }
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
