@@ -76,9 +76,7 @@ def list_people(call: ControlCall[Any]) -> Json:
 
 
 @operation(
-    "GET",
-    "/people/{nationalId}",
-    {200: ("The person.", PersonOverview), 404: "The bank does not know this person."},
+    "GET", "/people/{nationalId}", {200: ("The person.", PersonOverview), 404: "The bank does not know this person."}
 )
 def get_person(call: ControlCall[Any]) -> Json:
     """Get what a person sees on the page /my: accounts, payments that wait, consents with their use."""
@@ -160,11 +158,7 @@ def list_consents(call: ControlCall[Any]) -> Json:
     return {"consents": consents.listing(call.bank, call.query["limit"])}
 
 
-@operation(
-    "POST",
-    "/consents/{id}/revoke",
-    {200: ("The consent.", Consent), 404: "There is no such consent."},
-)
+@operation("POST", "/consents/{id}/revoke", {200: ("The consent.", Consent), 404: "There is no such consent."})
 def revoke_consent(call: ControlCall[Any]) -> Json:
     """Revoke a consent, as the customer can do at the bank."""
     return consents.view(call.bank, consents.revoke(call.bank, call.params["id"]))

@@ -91,10 +91,7 @@ class Notification(Closed):
 
 
 @operation(
-    "GET",
-    "/notifications",
-    {200: ("The notifications.", {"notifications": list[Notification]})},
-    query=(TARGET, LIMIT),
+    "GET", "/notifications", {200: ("The notifications.", {"notifications": list[Notification]})}, query=(TARGET, LIMIT)
 )
 def list_notifications(call: ControlCall[Any]) -> Json:
     """List status notifications with deliveries, newest first. The last 1000 completed ones are stored."""

@@ -112,10 +112,7 @@ def _exchange(call: ControlCall[Any]) -> Exchange:
 @operation(
     "GET",
     "/requests/{id}",
-    {
-        200: ("The exchange.", ExchangeDetail),
-        404: "The request is not, or no longer, in the log.",
-    },
+    {200: ("The exchange.", ExchangeDetail), 404: "The request is not, or no longer, in the log."},
 )
 def get_request(call: ControlCall[Any]) -> Json:
     """Get a request with its answer, the diagnosis of its signature and the rules that acted."""

@@ -111,11 +111,7 @@ def _named(call: ControlCall[Any]) -> Scenario:
         raise BankError("RESOURCE_UNKNOWN", refused.problems[0].text) from None
 
 
-@operation(
-    "GET",
-    "/scenarios/{name}",
-    {200: ("The scenario.", AnyObject), 404: "There is no such scenario."},
-)
+@operation("GET", "/scenarios/{name}", {200: ("The scenario.", AnyObject), 404: "There is no such scenario."})
 def get_scenario(call: ControlCall[Any]) -> Json:
     """Get a ready scenario, as JSON of the same structure as its YAML."""
     return dict(_named(call).source)
@@ -166,10 +162,7 @@ def withdraw_scenario(call: ControlCall[Any]) -> None:
     "POST",
     "/scenarios/{name}/play",
     {
-        200: (
-            "The result of each step.",
-            {"scenario": str, "summary": str, "passed": bool, "steps": list[PlayedStep]},
-        ),
+        200: ("The result of each step.", {"scenario": str, "summary": str, "passed": bool, "steps": list[PlayedStep]}),
         404: "There is no such scenario.",
         409: "The request is a step of a story that is being played.",
     },
