@@ -169,6 +169,6 @@ def _operations_document() -> dict[str, Any]:
 
 def _control_document() -> dict[str, Any]:
     """The OpenAPI document of the control interface, for the documentation."""
-    from emulator.control import openapi  # only on use, to keep the start fast
+    from emulator.control.operations import document  # only on use, to keep the start fast
 
-    return openapi.document("")
+    return document("")

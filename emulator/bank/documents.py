@@ -73,7 +73,7 @@ class RuleEntry(TypedDict):
     rule: dict[str, Any]  # the rule as JSON of its YAML
     scenario: str | None  # the scenario that added it
     added: str  # the moment it was added
-    serial: NotRequired[str]  # unique among the bank's rules; earlier versions wrote none
+    serial: str  # unique among the bank's rules
 
 
 class RulesDocument(TypedDict):

@@ -130,9 +130,9 @@ def audit(
 
 
 def _send_claims(address: str, claims: str) -> None:
-    from emulator.conformance.claims import ask as ask_claims
+    from emulator.conformance.program import claims_of
 
-    beliefs, problems = ask_claims(claims, ask(address, "GET", "conformance/claims"))
+    beliefs, problems = claims_of(claims, ask(address, "GET", "conformance/claims"))
     for problem in problems:
         click.echo(f"bank-emulator: --claims: {problem}", err=True)
     ask(address, "PUT", "conformance/claims", {"beliefs": beliefs})

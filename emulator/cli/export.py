@@ -19,7 +19,7 @@ from emulator.failure import Failed, working_with
 def openapi(control: bool) -> None:
     """Print the OpenAPI 3.1 document of the TPP interface."""
     if control:
-        from emulator.control.openapi import document as control_document
+        from emulator.control.operations import document as control_document
 
         shown = control_document("http://127.0.0.1:8080")
     else:

@@ -2,8 +2,8 @@
 
 `check.py` reads the files of `checks/`: YAML, one for each check, which also says how `runner.py` prepares the bank for
 it. `observer.py` queues what a bank sees; the auditor (`auditor.py`) passes each
-observation (`facts.py`) to the clauses that it concerns, each of them a state machine (`machine.py`) that writes to the
-record of its check. `report.py` renders the records. `runner.py` runs a TPP through all checks.
+observation (`facts.py`) to the clauses that it concerns, each of them a state machine that writes to the record of its
+check. `report.py` renders the records. `runner.py` runs a TPP through all checks.
 
 The way of an observation, and what is in memory at each place:
 

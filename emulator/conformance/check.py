@@ -11,7 +11,9 @@ TPP of its occasion.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from functools import cache, cached_property
 from operator import gt, lt
 from pathlib import Path
@@ -19,9 +21,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from emulator.bank.conditions import number
 from emulator.bank.problems import Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
-from emulator.conformance.claims import Member
 from emulator.conformance.facts import EVENT_FACTS, FACTS, is_fact
 from emulator.scenario import durations
 from emulator.scenario.loader import parsed, text_of
@@ -30,6 +32,7 @@ FOLDER = Path(__file__).parent / "checks"
 EVENTS = ("request", "page", "payment", "consent", "return", "customer", "notification")
 Test = Callable[[Any], bool]
 Tests = Sequence[tuple[str, Test]]
+Member = Literal["state", "balance", "transactions"]  # of a claim
 _NUMBERS = (int, float)  # types are compared with `is` and `in`, which take half as long as isinstance
 
 
@@ -114,6 +117,49 @@ class FactMatch(dict[str, Any]):
 MatchForm = Annotated[FactMatch, Reads(_match, {"type": "object"})]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
 Within = Annotated[timedelta | str, Reads(_within, {"type": "string"})]
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What the TPP claims of a payment (`state`) or an account (`balance` and `transactions`), and what is true.
+
+    None: it claims nothing. `since`: the bank time (seconds since 1970) from which on an account is as it is.
+    """
+
+    claimed: Mapping[str, Any]
+    true: Mapping[str, Any]
+    since: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The claim and the truth, in a sentence."""
+        claimed, true = self.claimed, self.true
+        if "state" in true:
+            return f"It claims that the payment is {claimed['state']}; it is {true['state']}."
+        return (
+            f"It claims {claimed['balance']} and {claimed['transactions']} transactions; "
+            f"the account has {true['balance']} and {true['transactions']}."
+        )
+
+    def holds(self, claim: Mapping[Member, Any]) -> bool | None:
+        """Whether it meets the `claim` of a check; None if the TPP claims nothing, or the payment has changed since."""
+        member, wanted = next(iter(claim.items()), ("", None))
+        claimed, true = self.claimed.get(member), self.true.get(member)
+        if isinstance(wanted, Mapping):
+            return bool(claimed != wanted.get("not"))
+        return None if claimed is None or wanted not in ("ledger", true) else bool(claimed == true)
+
+
+def state_of(status: str) -> str:
+    """The state of a payment with this transactionStatus."""
+    if status == "ACSC":
+        return "paid"
+    return "failed" if status in ("RJCT", "CANC") else "open"
+
+
+def decimal(value: Any) -> Decimal | None:
+    """The decimal number in a string; None for anything else."""
+    return number(value) if isinstance(value, str) else None
 
 
 Group = Literal["signing", "authentication", "accounts", "payments", "robustness"]

@@ -12,7 +12,6 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -118,18 +117,6 @@ class Fact(NamedTuple):
     about: str
 
 
-def _header(name: str, about: str) -> Fact:
-    return Fact(lambda observed: observed.sent.get(name), about)
-
-
-def _parameter(name: str, about: str) -> Fact:
-    def read(observed: Observation) -> str | None:
-        call = observed.exchange.call
-        return None if call is None else call.params.get(name)
-
-    return Fact(read, about)
-
-
 def _delivered(observed: Observation) -> Response | None:
     """The answer that the TPP got: what was lost it cannot know."""
     return None if _disconnected(observed) is not None else observed.exchange.response
@@ -138,15 +125,6 @@ def _delivered(observed: Observation) -> Response | None:
 def _answer(observed: Observation) -> Mapping[str, Any]:
     """The members of the answer; none if the TPP did not get it."""
     return observed.exchange.answer() if _delivered(observed) is not None else {}
-
-
-def _status(observed: Observation) -> int | None:
-    return observed.exchange.status if _disconnected(observed) is None else None
-
-
-def _query(observed: Observation) -> Mapping[str, str]:
-    query = split_target(observed.exchange.request.target)[1]
-    return dict(parse_qsl(query, keep_blank_values=True)) if query else {}
 
 
 def _member(value: Any, path: str) -> Any:
@@ -162,13 +140,11 @@ def _part(observed: Observation, name: str) -> Any:
     place, _, member = name.partition(".")
     if place == "header":
         return observed.sent.get(member.lower())
-    if place == "query":
-        return observed["query"].get(member) if member else _query(observed)
-    return None
-
-
-def _codes(observed: Observation) -> tuple[str, ...]:
-    return tuple(one["code"] for one in observed.exchange.messages()) if _delivered(observed) is not None else ()
+    if place != "query":
+        return None
+    if member:
+        return observed["query"].get(member)
+    return dict(parse_qsl(split_target(observed.exchange.request.target)[1], keep_blank_values=True))
 
 
 def _signature(observed: Observation) -> str | None:
@@ -202,19 +178,9 @@ def _skew(observed: Observation) -> float | None:
 
 
 def _fingerprint(observed: Observation) -> int:
-    """Equal for requests with the same method, address, body, customer and agreement."""
+    """Of method, address, body, customer and agreement."""
     request, sent = observed.exchange.request, observed.sent.get
     return hash((request.method, request.target, sent("psu-id"), sent("psu-corporate-id"), request.body))
-
-
-def _customer(observed: Observation) -> int:
-    """Equal for requests that name the same customer in the same way."""
-    return hash(tuple(map(observed.sent.get, ("psu-id", "x-psu-identity", "tpp-session-id", "psu-ip-address"))))
-
-
-def _content(observed: Observation) -> int:
-    """Equal for bodies with the same bytes."""
-    return hash(observed.exchange.request.body)
 
 
 def _certificate_days(observed: Observation) -> float | None:
@@ -225,15 +191,9 @@ def _certificate_days(observed: Observation) -> float | None:
 
 
 def _address_kind(observed: Observation) -> str | None:
-    """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address."""
-    text = observed.sent.get("psu-ip-address")
-    return None if text is None else _kind_of(text)
-
-
-@lru_cache(maxsize=1024)
-def _kind_of(text: str) -> str | None:
+    """`public` (addresses for documentation too) or `private`; None without PSU-IP-Address, or if that is none."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(observed.sent.get("psu-ip-address") or "")
     except ValueError:
         return None
     documentation = any(address in network for network in _DOCUMENTATION if network.version == address.version)
@@ -266,13 +226,11 @@ def _disconnected(observed: Observation) -> str | None:
 
 
 def _linked(observed: Observation) -> bool | None:
-    """Whether the address with its query was, byte for byte, in an answer."""
-    if observed.links is None:
-        return None
-    request = observed.exchange.request
-    return request.target[len(request.prefix) :] in observed.links.addresses
+    request, links = observed.exchange.request, observed.links
+    return None if links is None else request.target[len(request.prefix) :] in links.addresses
 
 
+_OF_CUSTOMERS = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-ip-address")
 _IDS = frozenset({"id", "paymentId", "basketId", "consentId"})
 
 
@@ -303,11 +261,21 @@ def _more_pages(observed: Observation) -> bool | None:
     return b'"next":{' in response.body[-END_OF_PAGE:]
 
 
+def _header(name: str, about: str) -> Fact:
+    return Fact(lambda observed: observed.sent.get(name), about)
+
+
 FACTS: dict[str, Fact] = {
     "operation": Fact(lambda observed: observed.exchange.operation, "operationId, as in the OpenAPI document"),
     "target": Fact(lambda observed: observed.exchange.request.target, "address and query as sent"),
-    "status": Fact(_status, "the HTTP status of the answer, none if that was lost"),
-    "code": Fact(_codes, "the error codes of the answer"),
+    "status": Fact(
+        lambda observed: observed.exchange.status if _disconnected(observed) is None else None,
+        "the HTTP status of the answer, none if that was lost",
+    ),
+    "code": Fact(
+        lambda observed: tuple(one["code"] for one in observed.exchange.messages()) if _delivered(observed) else (),
+        "the error codes of the answer",
+    ),
     "rule": Fact(lambda observed: tuple(observed.exchange.rules), "the scripted rules that acted"),
     "answerLost": Fact(
         lambda observed: _disconnected(observed) == "after",
@@ -324,13 +292,19 @@ FACTS: dict[str, Fact] = {
     "redirectUri": _header("tpp-redirect-uri", "TPP-Redirect-URI"),
     "address": _header("psu-ip-address", "PSU-IP-Address; of a customer's return: that of the request before the SCA"),
     "addressKind": Fact(_address_kind, "public or private"),
-    "customer": Fact(_customer, "equal for requests with the same PSU-ID, X-PSU-IDENTITY, session and address"),
+    "customer": Fact(
+        lambda observed: hash(tuple(map(observed.sent.get, _OF_CUSTOMERS))),
+        "equal for requests with the same PSU-ID, X-PSU-IDENTITY, session and address",
+    ),
     "attended": Fact(lambda observed: "psu-ip-address" in observed.sent, "whether PSU-IP-Address was sent"),
     "fingerprint": Fact(_fingerprint, "equal for requests that ask the same"),
-    "content": Fact(_content, "equal for bodies with the same bytes"),
+    "content": Fact(lambda observed: hash(observed.exchange.request.body), "equal for bodies with the same bytes"),
     "payment": Fact(lambda observed: observed.exchange.payment_id, "the payment it is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus in the answer"),
-    "account": _parameter("id", "the account or card in the address"),
+    "account": Fact(
+        lambda observed: observed.exchange.call and observed.exchange.call.params.get("id"),
+        "the account or card in the address",
+    ),
     "sca": Fact(_sca, "the SCA of the scaRedirect in the answer"),
     "linked": Fact(_linked, "whether this address was, byte for byte, in an answer"),
     "knownIds": Fact(_known_ids, "whether every id in the address was in an answer"),

@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -25,12 +26,12 @@ from emulator.conformance import END_OF_PAGE, PAGES
 if TYPE_CHECKING:
     from emulator.api.service import BankService
     from emulator.conformance.auditor import Auditor
-    from emulator.conformance.claims import Belief
+    from emulator.conformance.check import Belief
 
 MOST_QUEUED = 8192  # observations
 MOST_BYTES = 32 * 1024 * 1024  # of their bodies
 WINDOW = timedelta(days=90)  # that a list of transactions goes back
-MOST_STATUSES = 20_000  # payments whose last status is kept
+MOST_OPENED = 20_000  # SCAs whose page a browser has opened that are remembered
 
 Change = tuple[str, str | None, str, dict[str, Any]]
 """An event other than a request: its name, the TPP, the stamp of bank time, and its facts."""
@@ -45,7 +46,6 @@ class Conformance:
         self._auditor: Auditor | None = None
         self._queue: deque[tuple[Exchange | Change, float, int]] = deque()  # with the real time, and bytes of bodies
         self._bytes = 0
-        self._statuses: OrderedDict[str, str] = OrderedDict()
         self._beliefs: dict[str, Belief] = {}
         self._opened: OrderedDict[str, None] = OrderedDict()
         # Called with each request that was answered, and with the token of each SCA whose page a browser opens.
@@ -72,7 +72,7 @@ class Conformance:
         """Record a browser at an SCA page; `link`: given, altered or unknown."""
         if link != "unknown":
             self._opened[token] = None
-            if len(self._opened) > MOST_STATUSES:
+            if len(self._opened) > MOST_OPENED:
                 self._opened.popitem(last=False)
             self.on_page(token)
         self._add(("page", tpp, self._bank.clock.stamp(), {"sca": token, "link": link}))
@@ -113,10 +113,11 @@ class Conformance:
         payment = self._bank.documents.get(PAYMENT, event["id"])
         if payment is None:
             return
-        previous = self._statuses.pop(event["id"], "RCVD")
-        self._statuses[event["id"]] = event["status"]
-        if len(self._statuses) > MOST_STATUSES:
-            self._statuses.popitem(last=False)
+        # several changes of one transaction are announced together, after the last of them
+        earlier = takewhile(
+            lambda one: (one["status"], one["at"]) != (event["status"], event["at"]), payment["history"]
+        )
+        previous = ["RCVD", *(one["status"] for one in earlier)][-1]
         values = {"payment": event["id"], "status": event["status"], "previous": previous}
         self._add(("payment", payment["tpp"], event["at"], values))
 
@@ -182,11 +183,9 @@ class Conformance:
         """Drop all observations and start again."""
         self._queue.clear()
         self._bytes = 0
-        self._statuses.clear()
         self._beliefs.clear()
         self._opened.clear()
-        if self._auditor is not None:
-            self._auditor.forget()
+        self._auditor = None
 
     def facts(self, exchange: Exchange, names: Iterable[str]) -> dict[str, Any]:
         """Facts of a request in the log, by name, for a run that waits for an occasion; None for an unknown name."""
@@ -207,7 +206,7 @@ class Conformance:
 
     def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
         """Record the claims of the TPP, by the id of a payment or account; other ids are ignored."""
-        from emulator.conformance.claims import Belief, decimal, state_of
+        from emulator.conformance.check import Belief, decimal, state_of
 
         for identity, belief in beliefs.items():
             payment = self._bank.documents.get(PAYMENT, identity)

@@ -1,4 +1,8 @@
-"""The TPP under test as a program: a command that is started anew, or a hook that is POSTed to."""
+"""The TPP under test as a program: a command that is started anew, or a hook that is POSTed to, and what it claims.
+
+It answers `GET {claims}/payments/{id}` with `{"state": "paid|open|failed"}` and `GET {claims}/accounts/{id}` with
+`{"balance": "100.00", "transactions": 12}`. It omits a member that it does not know; other members are ignored.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,15 +23,21 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Any, TypeVar
 from urllib.error import HTTPError, URLError
+from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from emulator.bank.threads import aside
+from emulator.conformance.check import decimal
 from emulator.failure import Failed
 
 T = TypeVar("T")
 
 VISIT_TIMEOUT = 10.0  # seconds for an answer to the customer's browser
 OUTPUT_SHOWN = 2000  # the last characters of the output of a command
+STATES = ("paid", "open", "failed")
+MEMBERS = {"payments": ("state",), "accounts": ("balance", "transactions")}
+CLAIM_TIMEOUT = 5.0  # seconds for one claim
+MOST_CLAIMED = 65_536  # bytes of one claim
 LOOKING = 0.5  # seconds after which a signal is handled at the latest
 
 
@@ -36,6 +46,10 @@ class RunFailed(Failed):
 
     def __init__(self, text: str) -> None:
         super().__init__(text, page="find-the-fault")
+
+
+class ClaimUnreadable(Exception):
+    """The claims address gave no usable answer; the argument is a sentence that names the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,7 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 _open = build_opener(ProxyHandler({}), _NoRedirect()).open
+_open_claim = build_opener(ProxyHandler({})).open
 
 
 def credentials(folder: Path, certificate: str, key: str) -> dict[str, str]:
@@ -178,10 +193,14 @@ def _post(hook: str, environment: Mapping[str, str], timeout: float) -> Ending:
     except TimeoutError:
         return Ending(f"the hook did not answer within {timeout:g} s")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        return Ending(f"the hook cannot be reached: {getattr(reason, 'strerror', None) or reason}")
+        return Ending(f"the hook cannot be reached: {_cause(error)}")
     except HTTPException:
         return Ending("the answer of the hook is not HTTP")
+
+
+def _cause(error: Exception) -> object:
+    reason = getattr(error, "reason", error)
+    return getattr(reason, "strerror", None) or reason
 
 
 def visit(redirect: str) -> None:
@@ -189,3 +208,64 @@ def visit(redirect: str) -> None:
     if redirect.startswith(("http://", "https://")):
         with suppress(URLError, OSError, HTTPException, ValueError), _open(redirect, timeout=VISIT_TIMEOUT):
             pass
+
+
+def claims_of(address: str, wanted: Mapping[str, Iterable[str]]) -> tuple[dict[str, Any], list[str]]:
+    """What the TPP claims of the payments and accounts with these ids, and a sentence for each request that failed."""
+    beliefs: dict[str, Any] = {}
+    problems: list[str] = []
+    for kind, identity in [(kind, one) for kind, ids in wanted.items() for one in ids]:
+        try:
+            claim = claim_of(address, kind, identity)
+        except ClaimUnreadable as problem:
+            problems.append(str(problem))
+            continue
+        if claim is None:
+            problems.append(f"{_place(address, kind, identity)} answered 404")
+        else:
+            beliefs[identity] = claim
+    return beliefs, problems
+
+
+def _place(address: str, kind: str, identity: str) -> str:
+    return f"{address.rstrip('/')}/{kind}/{quote(identity, safe='')}"
+
+
+def claim_of(address: str, kind: str, identity: str) -> dict[str, Any] | None:
+    """What the TPP claims of one of `payments` or `accounts`; None: it knows no such thing. Raises ClaimUnreadable."""
+    url = _place(address, kind, identity)
+    if not url.startswith(("http://", "https://")):
+        raise ClaimUnreadable(f"{url} is not an http or https address")
+    try:
+        with _open_claim(url, timeout=CLAIM_TIMEOUT) as answer:
+            text = answer.read(MOST_CLAIMED + 1)
+    except HTTPError as error:
+        if error.code == 404:
+            return None
+        raise ClaimUnreadable(f"{url} answered {error.code}") from None
+    except (URLError, OSError, HTTPException, ValueError) as error:
+        raise ClaimUnreadable(f"{url} cannot be reached: {_cause(error)}") from None
+    if len(text) > MOST_CLAIMED:
+        raise ClaimUnreadable(f"{url} answered more than {MOST_CLAIMED} bytes")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ClaimUnreadable(f"{url} answered something that is not JSON") from None
+    problem = _unreadable(kind, value)
+    if problem is not None:
+        raise ClaimUnreadable(f"{url} answered {problem}")
+    return {name: value[name] for name in MEMBERS[kind] if name in value}
+
+
+def _unreadable(kind: str, value: Any) -> str | None:
+    """What is wrong with a claim of `kind` (payments or accounts); None if nothing is."""
+    if not isinstance(value, dict):
+        return "something that is not an object"
+    if kind == "payments":
+        return None if value.get("state") in STATES else f"no state of {', '.join(STATES)}"
+    balance, transactions = value.get("balance"), value.get("transactions")
+    if balance is not None and decimal(balance) is None:
+        return "a balance that is not a decimal in a string"
+    if transactions is not None and (not isinstance(transactions, int) or isinstance(transactions, bool)):
+        return "transactions that are not an integer"
+    return None

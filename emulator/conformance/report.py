@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict
 from emulator import junit
 from emulator.api.log import curl_words
 from emulator.bank.fixtures import strict_yaml
+from emulator.conformance.auditor import MOST_FAILURES, Evidence, Failure, Record
 from emulator.conformance.check import Check
-from emulator.conformance.machine import MOST_FAILURES, Evidence, Failure, Record
 from emulator.failure import Failed
 
 Verdict = Literal["pass", "fail", "warn", "not-seen", "skipped", "known"]
@@ -32,10 +32,12 @@ UNDECIDED = "The occasion arose, and no request that decides the check has follo
 _SIGNATURE_HEADERS = frozenset({"signature", "digest", "date", "tpp-signature-certificate"})
 
 
-class FailureShown(BaseModel):
-    """One failure: what was expected, the request that was the occasion, and the one that came instead."""
-
+class _ReportPart(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class FailureShown(_ReportPart):
+    """One failure: what was expected, the request that was the occasion, and the one that came instead."""
 
     text: str
     occasion: str
@@ -44,10 +46,8 @@ class FailureShown(BaseModel):
     curl: list[str]
 
 
-class CheckShown(BaseModel):
+class CheckShown(_ReportPart):
     """The verdict of one check; `passed` and `failed` count occasions."""
-
-    model_config = ConfigDict(extra="forbid")
 
     check: str
     level: Literal["must", "should"]
@@ -63,10 +63,8 @@ class CheckShown(BaseModel):
     failures: list[FailureShown]
 
 
-class Report(BaseModel):
+class Report(_ReportPart):
     """The report on a TPP: every check, and the number of checks per verdict."""
-
-    model_config = ConfigDict(extra="forbid")
 
     checks: list[CheckShown]
     summary: dict[str, int]

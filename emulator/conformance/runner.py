@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -16,9 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from emulator.conformance import claims
 from emulator.conformance.check import Check, Reaction, holds
-from emulator.conformance.program import Program, RunFailed, awaited, credentials, visit
+from emulator.conformance.program import Program, RunFailed, awaited, claims_of, credentials, visit
 from emulator.conformance.report import report
 from emulator.failure import Refused
 from emulator.scenario.transport import Transport, TransportFailed
@@ -170,35 +170,25 @@ def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: S
     return [ending.problem, *(lines if len(lines) > 1 else ())]
 
 
+@dataclass(slots=True)
 class SimulatedCustomer:
     """Acts as the customer and advances bank time, as the check says, in reaction to the requests of the TPP.
 
     `visit` opens an address of the TPP; `clock` gives real time in seconds.
     """
 
-    def __init__(
-        self,
-        check: Check,
-        bank: BankControl,
-        tpp_id: str,
-        person: str,
-        other: str,
-        *,
-        visit: Callable[[str], None] = visit,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._check = check
-        self._bank = bank
-        self._tpp_id = tpp_id
-        self._person = person
-        self._other = other
-        self._visit = visit
-        self._clock = clock
-        self.present = True
-        self._opened_at: dict[str, float] = {}
-        self._done: set[str] = set()
-        self._newest = 0
-        self._left = [step.times for step in check.arm.clock]
+    check: Check
+    bank: BankControl
+    tpp_id: str
+    person: str
+    other: str
+    visit: Callable[[str], None] = visit
+    clock: Callable[[], float] = time.monotonic
+    present: bool = True
+    _opened_at: dict[str, float] = field(default_factory=dict)
+    _done: set[str] = field(default_factory=set)
+    _newest: int = 0
+    _taken: Counter[int] = field(default_factory=Counter)  # of each step of the check, how often it was taken
 
     @property
     def saw_requests(self) -> bool:
@@ -207,53 +197,53 @@ class SimulatedCustomer:
 
     def play(self) -> None:
         """Complete every SCA whose page was opened, and take the steps that are due."""
-        opened = set(self._bank("GET", "/conformance/opened")["opened"]) - self._done
-        for sca in self._bank("GET", "/sca?limit=100")["sca"] if opened else ():
+        opened = set(self.bank("GET", "/conformance/opened")["opened"]) - self._done
+        for sca in self.bank("GET", "/sca?limit=100")["sca"] if opened else ():
             if sca["status"] == "started" and sca["id"] in opened:
                 self._authenticate(sca)
-        entries = self._bank("GET", "/requests?limit=1")["requests"]
+        entries = self.bank("GET", "/requests?limit=1")["requests"]
         if entries and int(entries[0]["id"]) > self._newest:  # mostly there is nothing new
-            entries = self._bank("GET", "/requests?limit=200")["requests"]
+            entries = self.bank("GET", "/requests?limit=200")["requests"]
         for entry in sorted(entries, key=lambda one: int(one["id"])):
             if int(entry["id"]) > self._newest:
                 self._newest = int(entry["id"])
                 self._after(entry["id"])
 
     def _authenticate(self, sca: Mapping[str, Any]) -> None:
-        arm, identity = self._check.arm, sca["id"]
-        first = self._opened_at.setdefault(identity, self._clock())
-        if arm.psu == "abandon" or (arm.psu == "approve-slowly" and self._clock() - first < 1.0):
+        arm, identity = self.check.arm, sca["id"]
+        first = self._opened_at.setdefault(identity, self.clock())
+        if arm.psu == "abandon" or (arm.psu == "approve-slowly" and self.clock() - first < 1.0):
             return
         self._done.add(identity)
-        action, body = "approve", {"nationalId": self._person, "context": arm.context}
+        action, body = "approve", {"nationalId": self.person, "context": arm.context}
         if arm.psu == "reject":
             action, body = "reject", {}
         if arm.psu == "foreign-return":
             self._forge(sca)
-        redirect = self._bank("POST", f"/sca/{quote(identity)}/{action}", body)["redirect"]
-        self._visit(redirect)
+        redirect = self.bank("POST", f"/sca/{quote(identity)}/{action}", body)["redirect"]
+        self.visit(redirect)
 
     def _forge(self, sca: Mapping[str, Any]) -> None:
         """Send a browser to the TPP with the psu-id of somebody else, as if from another flow."""
-        foreign = self._bank("POST", "/sessions", {"tpp": self._tpp_id, "nationalId": self._other})
+        foreign = self.bank("POST", "/sessions", {"tpp": self.tpp_id, "nationalId": self.other})
         parts = urlsplit(sca["redirectUri"])
         query = [(name, f"{value}-of-another-flow") for name, value in parse_qsl(parts.query)]
         query += [("psu-id", foreign["psuId"]), ("tpp-session-id", foreign["tppSessionId"]), ("context", "PRIVATE")]
         redirect = urlunsplit(parts._replace(query=urlencode(query)))
         self._report({"event": "return", "redirect": redirect, "forged": True})
-        self._visit(redirect)
+        self.visit(redirect)
 
     def _report(self, observation: Mapping[str, Any]) -> None:
-        self._bank("POST", "/conformance/observations", {"tpp": self._tpp_id, **observation})
+        self.bank("POST", "/conformance/observations", {"tpp": self.tpp_id, **observation})
 
     def _after(self, identity: str) -> None:
         """Take the steps that follow a request."""
-        for number, step in enumerate(self._check.arm.clock):
-            if self._left[number]:
+        for number, step in enumerate(self.check.arm.clock):
+            if self._taken[number] < step.times:
                 names = quote(",".join(step.after))
-                facts = self._bank("GET", f"/conformance/facts/{identity}?names={names}")["facts"]
+                facts = self.bank("GET", f"/conformance/facts/{identity}?names={names}")["facts"]
                 if holds(step.after.tests, {"event": "request", **facts}):
-                    self._left[number] -= 1
+                    self._taken[number] += 1
                     self._take(step)
 
     def _take(self, step: Reaction) -> None:
@@ -261,16 +251,16 @@ class SimulatedCustomer:
             self.present = False
             self._report({"event": "customer", "present": False})
         elif step.customer == "withdraws":
-            for consent in self._bank("GET", "/consents?limit=1")["consents"]:
-                self._bank("POST", f"/consents/{consent['consentId']}/revoke")
+            for consent in self.bank("GET", "/consents?limit=1")["consents"]:
+                self.bank("POST", f"/consents/{consent['consentId']}/revoke")
         if step.advance is not None:
-            self._bank("POST", "/clock/advance", {"by": step.advance})
+            self.bank("POST", "/clock/advance", {"by": step.advance})
 
 
 def _judged(check: Check, bank: BankControl, plan: Plan, problems: list[str], *, reached: bool) -> CheckRun:
     if plan.program.claims is not None:
         address = plan.program.claims.replace("{check}", check.check)
-        beliefs, unanswered = claims.ask(address, bank("GET", "/conformance/claims"))
+        beliefs, unanswered = claims_of(address, bank("GET", "/conformance/claims"))
         bank("PUT", "/conformance/claims", {"beliefs": beliefs})
         problems += unanswered
     shown = bank("GET", "/conformance")

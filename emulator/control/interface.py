@@ -190,7 +190,6 @@ class Control:
             banks=self._banks,
             authority=self._authority,
             target_of=self.scenario_target,
-            openapi=_openapi,
             request=request,
             body=None,
             params=params,
@@ -202,16 +201,13 @@ class Control:
             else:
                 _read_body(call, operation, headers)
         handled = operation.handler(call)
-        answer = operation.response((yield from handled) if isinstance(handled, Generator) else handled)
-        if request.method == "HEAD" and isinstance(answer, Stream):
+        answer = (yield from handled) if isinstance(handled, Generator) else handled
+        if isinstance(answer, Stream) and request.method == "HEAD":
             return Response(answer.status, answer.headers)
-        return answer
-
-
-def _openapi(base: str) -> dict[str, Any]:
-    from emulator.control.openapi import document  # only on use: most processes never show it
-
-    return document(base)
+        if isinstance(answer, Response | Stream):
+            return answer
+        status = next(iter(operation.answers))
+        return Response(status) if answer is None else render.json_response(status, answer)
 
 
 def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Headers) -> None:
@@ -221,7 +217,11 @@ def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Hea
     if operation.yaml and _media_type(headers) in YAML_TYPES:
         call.text = _yaml_text(call.request, headers)
         return
-    _require_json(call.request, headers)
+    # A form on a foreign page could have sent any other content type. A request without body and content type passes: a
+    # form always sends one, and the Origin of a foreign script is checked elsewhere.
+    if (call.request.body or headers.get("content-type")) and _media_type(headers) != "application/json":
+        text = "Changes require Content-Type: application/json."
+        raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
     call.value = _json_value(call.request, headers)
     large = list(too_large(call.value))
     if large:
@@ -237,19 +237,6 @@ def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Hea
 def _media_type(headers: Headers) -> str:
     """The media type of the body, without its parameters."""
     return (headers.get("content-type") or "").partition(";")[0].strip().lower()
-
-
-def _require_json(request: Request, headers: Headers) -> None:
-    """Raise 415 for a change whose content type is not JSON: a form on a foreign page could have sent it.
-
-    A request without body and content type (an empty one counts as missing) passes: a form always sends a content
-    type, and the Origin of a foreign script is checked elsewhere.
-    """
-    if not request.body and not headers.get("content-type"):
-        return
-    if _media_type(headers) != "application/json":
-        text = "Changes require Content-Type: application/json."
-        raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
 
 
 def _json_value(request: Request, headers: Headers) -> Any:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from typing_extensions import TypedDict
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.operation import described
 from emulator.api.query import QueryParameter
-from emulator.api.render import json_response
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Restored
@@ -72,14 +71,13 @@ class ControlCall(Generic[Body]):
     """The argument of a handler: the bank, the parameters and the body of a request.
 
     `target_of` gives a bank with all that scenarios change; `body` is the validated body, `value` its JSON value, and
-    `text` the text of a YAML body. `openapi` gives the OpenAPI document of the interface at a base address.
+    `text` the text of a YAML body.
     """
 
     service: BankService
     banks: Banks
     authority: CertificateAuthority
     target_of: Callable[[BankService], ScenarioTarget]
-    openapi: Callable[[str], dict[str, Any]]
     request: Request
     body: Body
     value: Any = None
@@ -100,7 +98,7 @@ class ControlCall(Generic[Body]):
         self.bank.publish({"type": kind, "id": self.bank.name, "status": status, "at": self.bank.clock.stamp()})
 
 
-def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
+def refusal(problems: Iterable[Problem]) -> BankError:
     """One FORMAT_ERROR with an entry for each problem of a body or scenario."""
     messages = []
     for problem in problems:
@@ -109,25 +107,19 @@ def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
     return BankError.several(messages)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSpec:
-    """An answer of an operation: a description, and the form of its body.
-
-    `form`: a type, its members by name, `{"payments": list[Payment]}`, or None if there is no body.
-    """
+class AnswerSpec(NamedTuple):
+    """An answer of an operation: a description, and the type of its body, None if there is none."""
 
     text: str
     form: Any = None
     media: str = "application/json"
 
-    def named(self, name: str) -> AnswerSpec:
-        """The answer with a type of this name for its members."""
-        if not isinstance(self.form, dict):
-            return self
-        form = _typed_dict(name, self.form)
-        form.__doc__, form.__pydantic_config__ = self.text, {"extra": "forbid"}
-        return replace(self, form=form)
 
+Answers = Mapping[int, str | tuple[Any, ...]]
+"""By status a description, alone or with the members of an AnswerSpec.
+
+Its form may also be the members of the body by name, `{"payments": list[Payment]}`.
+"""
 
 _typed_dict: Any = TypedDict  # the type checker knows the call with literals only
 
@@ -164,22 +156,24 @@ class ControlOperation:
     example: Any = None
     yaml: bool = False
 
-    def response(self, answer: Answer) -> Response | Stream:
-        if isinstance(answer, Response | Stream):
-            return answer
-        status = next(iter(self.answers))
-        return Response(status) if answer is None else json_response(status, answer)
 
-
-def operation(
-    method: str, path: str, answers: Mapping[int, AnswerSpec], **members: Any
-) -> Callable[[Handler], ControlOperation]:
+def operation(method: str, path: str, answers: Answers, **members: Any) -> Callable[[Handler], ControlOperation]:
     """Make an operation of its handler, see `described`; `members`: others of ControlOperation."""
 
     def complete(handler: Handler) -> ControlOperation:
         own = described(handler)
-        name = f"{own['id'][0].upper()}{own['id'][1:]}Answer"
-        named = {status: answer.named(name) for status, answer in answers.items()}
-        return ControlOperation(**own, method=method, path=path, answers=named, **members)
+
+        def spec(answer: AnswerSpec) -> AnswerSpec:
+            if not isinstance(answer.form, dict):
+                return answer
+            form = _typed_dict(f"{own['id'][0].upper()}{own['id'][1:]}Answer", answer.form)
+            form.__doc__, form.__pydantic_config__ = answer.text, {"extra": "forbid"}
+            return answer._replace(form=form)
+
+        specs = {
+            status: spec(AnswerSpec(answer) if isinstance(answer, str) else AnswerSpec(*answer))
+            for status, answer in answers.items()
+        }
+        return ControlOperation(**own, method=method, path=path, answers=specs, **members)
 
     return complete

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from emulator.conformance import claims
-from emulator.conformance.program import Ending, Program, RunFailed, credentials, visit
+from emulator.conformance.program import ClaimUnreadable, Ending, Program, RunFailed, claim_of, credentials, visit
 from emulator.explore.judge import Claims
 from emulator.explore.play import Run
 
@@ -97,6 +96,6 @@ class Process:
 
 def _asked(address: str, kind: str, identity: str) -> Mapping[str, Any] | None:
     try:
-        return claims.asked(address, kind, identity)
-    except claims.ClaimUnreadable as problem:
+        return claim_of(address, kind, identity)
+    except ClaimUnreadable as problem:
         raise RunFailed(f"--claims: {problem}") from None

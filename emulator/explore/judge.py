@@ -12,8 +12,7 @@ from emulator.assemble.local_banks import LocalBanks
 from emulator.bank.documents import Payment
 from emulator.bank.ids import random_uuid
 from emulator.bank.scheme.transitions import FINAL
-from emulator.conformance.check import ready
-from emulator.conformance.claims import decimal, state_of
+from emulator.conformance.check import decimal, ready, state_of
 from emulator.conformance.program import Ending
 from emulator.explore.play import AccountTruth, Row, Run
 from emulator.explore.schedule import FaultSchedule

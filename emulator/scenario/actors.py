@@ -18,8 +18,7 @@ from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
 from emulator.client.signing import Identity
 from emulator.client.tpp import Tpp
 from emulator.failure import Failed
-from emulator.httpsig.sendable import Prepared
-from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed
+from emulator.scenario.transport import Transport, TransportFailed
 from emulator.scenario.values import Context, either
 from emulator.scenario.variables import leaves
 
@@ -159,25 +158,16 @@ class Actors:
             tpp.psu_context = persona.context
             self._actors[key] = tpp
             if persona.session and person is not None:
-                self._seed(tpp, persona, person)
+                shared = persona.model_dump(
+                    by_alias=True, exclude_none=True, include={"context", "agreement", "accounts"}
+                )
+                body = {"tpp": self._identity(persona.described)[1], "nationalId": person, **shared}
+                tpp.use_session(self._ask("POST", "/sessions", body))
         return self._actors[key]
 
     def without_customer(self, persona: As) -> Tpp:
         """The TPP without a customer, for operations that need none."""
         return Tpp(self.transport.base, self._identity(persona.described)[0])
-
-    def _seed(self, tpp: Tpp, persona: As, person: str) -> None:
-        shared = persona.model_dump(by_alias=True, exclude_none=True, include={"context", "agreement", "accounts"})
-        body = {"tpp": self._identity(persona.described)[1], "nationalId": person, **shared}
-        tpp.use_session(self._ask("POST", "/sessions", body))
-
-    def send(self, prepare: Callable[[], Prepared]) -> ReceivedAnswer:
-        """Sign and send a request of a TPP."""
-        try:
-            prepared = prepare()
-        except (ValueError, TypeError) as error:
-            raise TransportFailed(f"The request cannot be sent: {error}.") from None
-        return self.transport.send(prepared)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -26,14 +26,12 @@ _ISO = re.compile(
 )
 
 
-def _schema_pattern() -> str:
-    """The pattern of an `exact` duration for JSON Schema: without group names, months and years."""
-    plain, iso = (re.sub(r"\?P<\w+>", "?:", form.pattern) for form in (_PLAIN, _ISO))
-    pattern = rf"^(?=.)(?:{plain})$|^(?=P.)(?!P[^T]*[YM])(?:{iso})$"
-    return pattern.replace(r"\Z", "$").replace(r"\d", "[0-9]")
-
-
-SCHEMA_PATTERN = _schema_pattern()
+# Of an `exact` duration for JSON Schema: without group names, months and years.
+SCHEMA_PATTERN = (
+    re.sub(r"\?P<\w+>", "?:", rf"^(?=.)(?:{_PLAIN.pattern})$|^(?=P.)(?!P[^T]*[YM])(?:{_ISO.pattern})$")
+    .replace(r"\Z", "$")
+    .replace(r"\d", "[0-9]")
+)
 
 
 @dataclass(frozen=True, slots=True)

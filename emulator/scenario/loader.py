@@ -85,11 +85,6 @@ class Scenario:
         named = enumerate(self.rules, 1)
         return [f"{rule.name or f'rule {place}'}: {note}" for place, rule in named for note in rule.notes]
 
-    @property
-    def resets(self) -> bool:
-        """Whether applying it replaces the documents of the bank."""
-        return self.start.resets
-
 
 def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) -> Scenario:
     """The scenario in a value, with `values` for its parameters; raises ScenarioRefused with every problem."""

@@ -1,27 +1,170 @@
-"""`when` of a rule and `match` of requests/count: conditions on the facts of a request (scenario-language.md#rules)."""
+"""`when` of a rule and `match` of requests/count: conditions on the facts of a request (scenario-language.md#rules).
+
+The facts are the same of a request in progress and of one in the log.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import methodcaller
 from typing import Annotated, Any, ClassVar, Self
+from urllib.parse import parse_qsl
 
 from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from emulator.api.headers import IDS, one_spelling
-from emulator.api.operations import OperationVariant, operation_ids, variants
+from emulator.api.certificates import CertificateUnreadable, read_certificate
+from emulator.api.gates import likely_context
+from emulator.api.headers import IDS, UTF_8, Headers, charset_of, one_spelling
+from emulator.api.log import Exchange
+from emulator.api.messages import Request
+from emulator.api.operation import Call
+from emulator.api.operations import OperationVariant, operation_ids, operation_names, variants
+from emulator.api.router import split_target
 from emulator.bank import conditions, products
 from emulator.bank.conditions import ABSENT, NO_NULL, Condition, NestedFacts, Operators, Single, wildcard
-from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, digits_of
+from emulator.bank.customers.consents import resource_shown_as
+from emulator.bank.errors import BankError
+from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, composed, digits_of
+from emulator.bank.kinds import ACCOUNT, CARD, PSU
+from emulator.bank.request import AuthenticatedTpp
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
-from emulator.scenario.facts import SINGLE, Facts
 from emulator.scenario.values import CONTEXTS, METHODS, possible_status, words_of
 from emulator.scenario.variables import leaves
+
+
+@dataclass(eq=False)
+class Facts:
+    """The facts of one request, each computed when a rule needs it; `exchange`: its entry in the log, with its answer.
+
+    A fact is a tuple of values of which any may match: a header that is sent twice has two, a person has a national
+    identity number and a PSU-ID, and an absent fact has none.
+    """
+
+    request: Request
+    call: Call | None
+    exchange: Exchange | None = None
+
+    def header(self, name: str) -> tuple[Any, ...]:
+        """The values of a header, its name in any case."""
+        return tuple(self._headers.get(name.lower(), ()))
+
+    def query(self, name: str) -> tuple[Any, ...]:
+        return tuple(self._query.get(name, ()))
+
+    @cached_property
+    def _headers(self) -> dict[str, list[str]]:
+        # before the signature is checked, ids may still be in capitals
+        lowered = ((name.lower(), value) for name, value in self.request.headers)
+        return _by_name((name, one_spelling(name, value)) for name, value in lowered)
+
+    @cached_property
+    def _query(self) -> dict[str, list[str]]:
+        text = split_target(self.request.target)[1]
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=None)
+        return _by_name((composed(name), composed(value)) for name, value in pairs)
+
+    @cached_property
+    def body(self) -> Any:
+        """The JSON body; ABSENT if there is none or it cannot be read."""
+        try:
+            charset = charset_of(Headers(self.request.headers))
+        except BankError:  # the bank refuses this content type, but a rule or a count can still read the body
+            charset = UTF_8
+        try:
+            text = self.request.body.decode(charset)
+            return composed(json.loads(text)) if text else ABSENT
+        except (ValueError, RecursionError):
+            return ABSENT
+
+    def _parameter(self, name: str) -> tuple[Any, ...]:
+        value = self.call.params.get(name) if self.call else None
+        return () if value is None else (value,)
+
+    def _path(self) -> tuple[Any, ...]:
+        path = split_target(self.request.target)[0]
+        return (path[len(self.request.prefix) :], path) if self.request.prefix else (path,)
+
+    @cached_property
+    def _tpp(self) -> AuthenticatedTpp | None:
+        """The TPP that signed; before the signature is checked (`unsigned: true`) the TPP of the certificate.
+
+        A request in the log without a valid signature has no TPP.
+        """
+        if self.call and self.call.tpp.id:
+            return self.call.tpp
+        if self.exchange is not None:
+            return None
+        for text in self.header("TPP-Signature-Certificate"):
+            try:
+                return read_certificate(text).tpp
+            except CertificateUnreadable:
+                continue
+        return None
+
+    def _persons(self) -> tuple[Any, ...]:
+        """The persons named in headers, and their identity numbers; those not checked yet are looked up."""
+        named = [*self.header("PSU-ID"), *self.header("X-PSU-IDENTITY")]
+        call = self.call
+        if call is not None and call.caller is not None:
+            named.append(call.caller.national_id)
+        elif call is not None:
+            known = [call.bank.documents.get(PSU, psu_id) for psu_id in self.header("PSU-ID")]
+            named += [psu["nationalId"] for psu in known if psu is not None]
+        return tuple(named)
+
+    def _context(self) -> tuple[Any, ...]:
+        """The context of the caller; if access is not checked yet, the context that the check would find."""
+        call = self.call
+        if call is None:
+            return self.header("PSU-Context")
+        if call.caller is not None:
+            return (call.caller.context,)
+        context = likely_context(call, self._tpp.id if self._tpp else "")
+        return () if context is None else (context,)
+
+    def _account(self) -> tuple[Any, ...]:
+        """The account in the path: its resourceId, and its one id and its numbers while the bank has it."""
+        call, identity = self.call, self._parameter("id")
+        if call is None or not identity:
+            return ()
+        documents, stored = call.bank.documents, resource_shown_as(call.bank, identity[0])
+        account, card = documents.get(ACCOUNT, stored), documents.get(CARD, stored)
+        numbers = () if account is None else (account["iban"], account["bban"])
+        return (*identity, stored, *numbers, *(() if card is None else (card["maskedPan"],)))
+
+    def _payment(self) -> tuple[Any, ...]:
+        payment = self.exchange.payment_id if self.exchange else None
+        return self._parameter("paymentId") if payment is None else (payment,)
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    by_name: dict[str, list[str]] = {}
+    for name, value in pairs:
+        by_name.setdefault(name, []).append(value)
+    return by_name
+
+
+_Values = Callable[[Facts], tuple[Any, ...]]
+SINGLE: Mapping[str, _Values] = {
+    "operation": lambda facts: operation_names(facts.call.operation.id, facts.call.params) if facts.call else (),
+    "service": lambda facts: facts._parameter("payment-service"),
+    "product": lambda facts: facts._parameter("payment-product"),
+    "payment": Facts._payment,
+    "account": Facts._account,
+    "method": lambda facts: (facts.request.method,),
+    "path": Facts._path,
+    "tpp": lambda facts: (facts._tpp.id, facts._tpp.name) if facts._tpp else (),
+    "psu": Facts._persons,
+    "context": Facts._context,
+    "body": lambda facts: (facts.body,),
+    "status": lambda facts: (facts.exchange.status,) if facts.exchange else (),
+}
 
 # The values that exist of a fact; a rule with any other one could never match, so it is refused.
 KNOWN: Mapping[str, Collection[str]] = {
@@ -31,9 +174,6 @@ KNOWN: Mapping[str, Collection[str]] = {
     "method": METHODS,
     "context": CONTEXTS,
 }
-
-
-_Values = Callable[[Facts], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +190,7 @@ class _Existing:
         wrong = [
             Mismatch(text=f"There is no {self.fact}", path=path, known=known, value=word)
             for path, word in words_of(stated)
-            if not _is_among(word, known)
+            if not (isinstance(word, str) and (word in known or any(wildcard(word, one) for one in known)))
         ]
         if wrong:
             refuse(*wrong)
@@ -63,12 +203,6 @@ class _Existing:
         listed = {"type": "array", "minItems": 1, "items": word}
         narrowed = {"allOf": [union["oneOf"][1], {"properties": {"in": listed}}]}
         return {"anyOf": [*word["anyOf"], narrowed]}
-
-
-def _is_among(word: Any, known: Collection[str]) -> bool:
-    if not isinstance(word, str):
-        return False
-    return word in known or ("*" in word and any(wildcard(word, candidate) for candidate in known))
 
 
 def _no_status(_: Any) -> Any:
@@ -152,27 +286,24 @@ class When(Model):
 
     def fits(self, facts: Facts) -> bool:
         """Whether all conditions hold."""
-        for values, condition in self._conditions:
-            if not any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,)):
-                return False
-        return True
+        return all(
+            any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,))
+            for values, condition in self._conditions
+        )
 
     @cached_property
-    def _conditions(self) -> tuple[tuple[_Values, Condition], ...]:
+    def _conditions(self) -> list[tuple[_Values, Condition]]:
         """Each condition with the values of a request that it is about."""
-        return tuple(self._about())
-
-    def _about(self) -> Iterator[tuple[_Values, Condition]]:
+        stated: list[tuple[_Values, Condition]] = []
         for name in (one for one in type(self).model_fields if one in self.model_fields_set):
-            stated = getattr(self, name)
+            value = getattr(self, name)
             if name == "headers":
-                for header, value in stated.items():
-                    yield methodcaller("header", header), _spelled(header.lower(), value)
+                stated += [(methodcaller("header", one), _spelled(one.lower(), value[one])) for one in value]
             elif name == "query":
-                for parameter, value in stated.items():
-                    yield methodcaller("query", parameter), value
+                stated += [(methodcaller("query", one), value[one]) for one in value]
             else:
-                yield SINGLE[name], _SPELLED[name](stated) if name in _SPELLED else stated
+                stated.append((SINGLE[name], _SPELLED[name](value) if name in _SPELLED else value))
+        return stated
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:

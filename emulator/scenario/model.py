@@ -17,11 +17,12 @@ from pydantic import AfterValidator, ConfigDict, Field
 from emulator.bank import fixtures
 from emulator.bank.conditions import NAMED, Scalar
 from emulator.bank.formats import FILE_NAME
-from emulator.bank.validation import Mismatch, Model, Names, Omittable, filled, json_schema, matching, refuse, union
+from emulator.bank.validation import Mismatch, Model, Names, Omittable, filled, json_schema, matching, refuse
 from emulator.scenario.actors import As, NewTpp
 from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
 from emulator.scenario.steps import Scene, Step, step_kinds
+from emulator.scenario.values import by_member
 from emulator.scenario.variables import NAME as VARIABLE
 
 
@@ -117,28 +118,18 @@ def _with_placeholders(schema: Any) -> Any:
 MOST_STEPS = 1000
 
 
-def _no_step(value: Any) -> Any:
+def _no_step(value: dict[str, Any]) -> Mismatch:
     kinds = step_kinds()
-    if not isinstance(value, dict):
-        raise Mismatch("a mapping")
     named = [name for name in value if name in kinds]
     if named:
-        raise Mismatch(text=f"A step has one of {', '.join(named)}; write two steps.")
-    first = next(iter(value), "")
-    raise Mismatch(text="There is no step", known=tuple(kinds), value=first)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Step):
-        return value.word
-    named = [name for name in step_kinds() if isinstance(value, dict) and name in value]
-    return named[0] if len(named) == 1 else ""
+        return Mismatch(text=f"A step has one of {', '.join(named)}; write two steps.")
+    return Mismatch(text="There is no step", known=tuple(kinds), value=next(iter(value), ""))
 
 
 if TYPE_CHECKING:
     AnyStep = Step
 else:
-    AnyStep = union(step_kinds(), _kind, refused=_no_step)
+    AnyStep = by_member(step_kinds(), _no_step)
 
 
 def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody: As | None) -> tuple[Scene, ...]:

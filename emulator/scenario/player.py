@@ -17,6 +17,7 @@ from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFail
 from emulator.scenario.variables import Unknown, Variables, member_at, with_defaults
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+REFUSED = 400
 
 
 @dataclass(slots=True)
@@ -36,7 +37,6 @@ class StepResult:
     written: str = ""
 
     def received(self) -> dict[str, Any] | None:
-        """The answer, for people and tools."""
         if self.answer is None:
             return None
         if self.answer.lost:
@@ -60,19 +60,22 @@ class StepResult:
 
 @dataclass(slots=True)
 class Played:
-    """The result of a story; `refused`: it was not played, as the bank refused its start."""
+    """The result of a story."""
 
     scenario: str
     summary: str
     steps: list[StepResult]
-    refused: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was not played, as the bank refused its start because of a problem of the scenario."""
+        return any(step.number == 0 and step.answer and step.answer.status == REFUSED for step in self.steps)
 
     @property
     def passed(self) -> bool:
         return all(step.outcome == PASSED for step in self.steps)
 
     def as_json(self) -> dict[str, Any]:
-        """The result as JSON of the control interface and the command line."""
         return {
             "scenario": self.scenario,
             "summary": self.summary,
@@ -86,60 +89,49 @@ def play(scenario: Scenario, transport: Transport, *, on_step: Callable[[StepRes
 
     `on_step` is called with the result of each step.
     """
-    results: list[StepResult] = []
-
-    def note(result: StepResult) -> None:
-        results.append(result)
+    played = Played(scenario.name, scenario.summary, [])
+    for step in _steps(scenario, transport):
+        played.steps.append(step)
         if on_step is not None:
-            on_step(result)
+            on_step(step)
+    return played
 
-    refused = _applied(scenario, transport)
-    if refused is not None:
-        note(refused)
+
+def _steps(scenario: Scenario, transport: Transport) -> Iterator[StepResult]:
+    start = _applied(scenario, transport)
+    if start is not None:
+        yield start
     actors = Actors(transport)
     variables = Variables(actors.today, scenario.story_values)
-    failed = refused is not None
+    failed = start is not None
     for number, scene in enumerate(scenario.story, 1):
         if failed:
-            note(StepResult(number, scene.title, SKIPPED))
-            continue
-        result = _play_scene(number, scene, actors, variables)
-        failed = result.outcome == FAILED
-        note(result)
-    return Played(scenario.name, scenario.summary, results, refused=_is_refusal(refused))
+            yield StepResult(number, scene.title, SKIPPED)
+        else:
+            result = _play_scene(number, scene, actors, variables)
+            failed = result.outcome == FAILED
+            yield result
 
 
 def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
-    """Apply the starts of the scenario; the result of a failure, else None."""
-    result = StepResult(0, f"start {scenario.name}", FAILED)
-    for start, source in _starts(scenario):
+    """Apply `story_start`, if there is one, then the scenario with its values; the result of a failure, else None."""
+    source = with_defaults(scenario.source, scenario.source.get("with") or {})
+    source.pop("play", None)
+    starts = [("start", source)]
+    if "story_start" in source:
+        starts.insert(0, ("story_start", {"scenario": scenario.name, "start": source.pop("story_start")}))
+    for start, applied in starts:
+        result = StepResult(0, f"start {scenario.name}", FAILED)
         try:
-            answer = transport.control("POST", "/scenario", source)
+            result.answer = transport.control("POST", "/scenario", applied)
+            result.differences = differences(None, result.answer)
+            if result.answer.status == REFUSED:
+                result.differences = scenario.origin.refused_by(result.answer.messages(), start=start).lines()
         except TransportFailed as failed:
             result.differences = [str(failed)]
-            return result
-        result.answer = answer
-        result.differences = differences(None, answer)
-        if _is_refusal(result):
-            result.differences = scenario.origin.refused_by(answer.messages(), start=start).lines()
         if result.differences:
             return result
     return None
-
-
-def _starts(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The scenarios to apply before the story: `story_start`, if there is one, then the scenario with its values."""
-    source = with_defaults(scenario.source, scenario.source.get("with") or {})
-    story_start = source.pop("story_start", None)
-    if story_start is not None:
-        yield "story_start", {"scenario": scenario.name, "start": story_start}
-    source.pop("play", None)
-    yield "start", source
-
-
-def _is_refusal(result: StepResult | None) -> bool:
-    """Whether the bank refused the start because of a problem of the scenario."""
-    return result is not None and result.answer is not None and result.answer.status == 400
 
 
 def _play_scene(number: int, scene: Scene, actors: Actors, variables: Variables) -> StepResult:

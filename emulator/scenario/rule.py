@@ -124,20 +124,16 @@ class Rule(Model):
             refuse(*wrong)
         return self
 
-    @property
-    def effects(self) -> Mapping[str, Effect]:
-        return self.then.effects
-
     def unfit(self, operation: str, product: Product) -> Mapping[str, str]:
         """The effects on an operation that cannot act on payments of this product, each with the reason."""
-        asked = {name: effect.unfit for name, effect in self.effects.items() if effect.unfit is not None}
+        asked = {name: effect.unfit for name, effect in self.then.effects.items() if effect.unfit is not None}
         reasons = ((name, why(product)) for name, why in asked.items() if operation in effects()[name].operations)
         return {name: reason for name, reason in reasons if reason is not None}
 
     @cached_property
     def notes(self) -> list[str]:
         """What its author may not expect: payments that it does not change, codes that the bank does not know."""
-        warnings = [warning for effect in self.effects.values() for warning in effect.warnings]
+        warnings = [warning for effect in self.then.effects.values() for warning in effect.warnings]
         meant = [(one.row.id, one.product) for one in self.when.variants if one.product is not None]
         reasons = [reason for operation in meant for reason in self.unfit(*operation).values()]
         return list(dict.fromkeys((*warnings, *reasons)))

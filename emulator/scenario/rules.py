@@ -28,8 +28,9 @@ left out: a bank always starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -83,30 +84,18 @@ WEATHER: Mapping[str, Sequence[Mapping[str, Any]]] = {
 MOST_REMOVED = 100  # removed rules whose counters are kept, as their removal may be undone
 
 
-@dataclass(frozen=True, slots=True)
-class AddedRule:
-    """A rule with its JSON, of the same structure as its YAML, and the scenario or setting that added it, if any."""
-
-    rule: Rule
-    source: Mapping[str, Any]
-    scenario: str | None = None
-    setting: str | None = None
-
-
 @dataclass(slots=True, eq=False)
 class _ActiveRule:
     """A rule in use. Its counters are in memory, as a refused request does not change documents."""
 
-    added: AddedRule
-    at: str
-    purpose: str  # the name of its random stream
+    rule: Rule
+    entry: RuleEntry
     serial: str
+    purpose: str  # the name of its random stream
+    setting: str | None = None  # that added it
+    name: str = ""  # that it is shown by
     matched: int = 0
     acted: int = 0
-
-    @property
-    def rule(self) -> Rule:
-        return self.added.rule
 
     def acts(self, bank: Bank) -> Random | None:
         """Count a match; returns the dice for its effects if the rule acts on it, else None.
@@ -119,15 +108,11 @@ class _ActiveRule:
         if times is not None and not times.acts(
             self.matched,
             dice=dice.random() if times.chance is not None else 0.0,
-            since=bank.clock.now() - moment(self.at),
+            since=bank.clock.now() - moment(self.entry["added"]),
         ):
             return None
         self.acted += 1
         return dice
-
-    def document(self) -> RuleEntry:
-        source, scenario = dict(self.added.source), self.added.scenario
-        return {"rule": source, "scenario": scenario, "added": self.at, "serial": self.serial}
 
 
 @dataclass(slots=True)
@@ -174,10 +159,9 @@ class RuleSet:
         self.rules: list[_ActiveRule] = []
         self._stored: list[_ActiveRule] = []
         self._weather = (bank.settings.weather, self._weather_rules(bank.settings.weather))
-        self._named: list[tuple[str, _ActiveRule]] = []  # all, each with the name that it is shown by
-        self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}  # those that an operation can match
+        self._by_operation: dict[str, list[_ActiveRule]] = {}  # those that an operation can match
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
-        self._additions = 0
+        self._additions = count(1)
         RULES.follow(bank.documents, self._follow)
         # after the bank, which follows them since before there were rules, and whose `settings` are then the new ones
         SETTINGS.follow(bank.documents, self._follow_weather)
@@ -186,10 +170,9 @@ class RuleSet:
         """Use the rules of the document from now on; a rule that was already there keeps its counters."""
         rules: list[_ActiveRule] = []
         for place, entry in enumerate(stored["rules"] if stored is not None else ()):
-            serial = entry.get("serial") or f"{place} {entry}"  # earlier versions wrote no serial
-            active = self._known.get(serial) or self._read(place, entry, serial)
+            active = self._known.get(entry["serial"]) or self._read(place, entry)
             if active is not None:
-                self._known[serial] = active
+                self._known[active.serial] = active
                 rules.append(active)
         if len(self._known) > 2 * len(rules) + MOST_REMOVED:
             self._known = {active.serial: active for active in rules}
@@ -211,39 +194,36 @@ class RuleSet:
             return []
         from emulator.scenario.rule import Rule
 
-        at = self._bank.clock.stamp()
-        return [
-            self._active(
-                place, AddedRule(Rule.model_validate(source), source, setting="weather"), at, f"weather {place}"
-            )
-            for place, source in enumerate(WEATHER[weather])
-        ]
+        rules = []
+        for place, source in enumerate(WEATHER[weather]):
+            entry = self._entry(source, f"weather {place}")
+            rules.append(self._active(place, Rule.model_validate(source), entry, setting="weather"))
+        return rules
 
-    def _read(self, place: int, entry: RuleEntry, serial: str) -> _ActiveRule | None:
+    def _read(self, place: int, entry: RuleEntry) -> _ActiveRule | None:
         """The rule of an entry; None for one that this version cannot read, so that the start does not fail."""
         # Imported on use, as a start without rules is faster without the forms.
         from emulator.bank.validation import validate
         from emulator.scenario.rule import Rule
 
         rule, _ = validate(Rule, entry["rule"])
-        if rule is None:
-            return None
-        return self._active(place, AddedRule(rule, entry["rule"], entry.get("scenario")), entry["added"], serial)
+        return None if rule is None else self._active(place, rule, entry)
 
-    def _active(self, place: int, added: AddedRule, at: str, serial: str) -> _ActiveRule:
+    def _entry(self, source: Mapping[str, Any], serial: str, scenario: str | None = None) -> RuleEntry:
+        return {"rule": dict(source), "scenario": scenario, "added": self._bank.clock.stamp(), "serial": serial}
+
+    def _active(self, place: int, rule: Rule, entry: RuleEntry, *, setting: str | None = None) -> _ActiveRule:
         # Each rule has a random stream of its own, independent of how often other rules match.
-        return _ActiveRule(added, at, f"rule {place} {added.rule.name}", serial)
-
-    def _serial(self) -> str:
-        """A name that no other rule of this bank has, in any process."""
-        self._additions += 1
-        return f"{self._bank.documents.sequence + 1}.{self._additions}"
+        return _ActiveRule(rule, entry, entry["serial"], f"rule {place} {rule.name}", setting)
 
     def _set(self, rules: list[_ActiveRule]) -> None:
         self._stored = rules
         self.rules = [*rules, *self._weather[1]]
-        self._named = list(self._by_name())
         self._by_operation = {}
+        given = {active.rule.name for active in self.rules}
+        for number, active in enumerate(self.rules, 1):
+            place = f"rule {number}"  # a rule without a name gets one from its position that no other rule has
+            active.name = active.rule.name or (f"{place} without a name" if place in given else place)
 
     def match(self, call: Call, signed: bool, earlier: Sequence[MatchedRules]) -> ActingRules | None:
         """The effects that act on a request: of unsigned rules before the signature is checked, of the others after it.
@@ -255,58 +235,51 @@ class RuleSet:
         operation = call.operation.id
         rules = self._by_operation.get(operation)
         if rules is None:
-            rules = [(name, active) for name, active in self._named if operation in active.rule.when.operations]
+            rules = [active for active in self.rules if operation in active.rule.when.operations]
             self._by_operation[operation] = rules
         if not rules:
             return None
-        from emulator.scenario.facts import Facts
+        from emulator.scenario.matching import Facts
 
         taken = {kind for one in earlier for kind in one.effects}
         facts = Facts(call.request, call)
         acting = ActingRules()
-        for name, active in rules:
-            rule = active.rule
+        for active in rules:
+            rule, effects = active.rule, active.rule.then.effects
             other_round = rule.unsigned == signed
-            if other_round or taken.issuperset(rule.effects) or not rule.when.fits(facts):
+            if other_round or taken.issuperset(effects) or not rule.when.fits(facts):
                 continue
             unfit = _unfit(rule, call)
-            acting.notes += [f"{name}: {reason}" for reason in unfit.values()]
-            usable = {kind: effect for kind, effect in rule.effects.items() if kind not in unfit}
+            acting.notes += [f"{active.name}: {reason}" for reason in unfit.values()]
+            usable = {kind: effect for kind, effect in effects.items() if kind not in unfit}
             if taken.issuperset(usable):  # not counted
                 continue
             dice = active.acts(self._bank)
             if dice is None:
                 continue
-            acting.names.append(name)
+            acting.names.append(active.name)
             for kind, effect in usable.items():
                 if kind not in taken:
                     taken.add(kind)
                     acting.effects[kind] = (effect, dice)
         return acting if acting.names or acting.notes else None
 
-    def _by_name(self) -> Iterator[tuple[str, _ActiveRule]]:
-        """The rules with their names; a rule without a name gets one from its position that no other rule has."""
-        given = {active.rule.name for active in self.rules}
-        for number, active in enumerate(self.rules, 1):
-            place = f"rule {number}"
-            yield active.rule.name or (f"{place} without a name" if place in given else place), active
-
     def sources(self) -> list[dict[str, Any]]:
         """The rules in evaluation order, as JSON of the same structure as their YAML."""
-        return [dict(active.added.source) for active in self.rules]
+        return [dict(active.entry["rule"]) for active in self.rules]
 
     def counts(self) -> list[dict[str, Any]]:
         """How often each rule has matched and acted since it was added."""
         return [
             {
-                "name": name,
-                "scenario": active.added.scenario,
-                **({"setting": active.added.setting} if active.added.setting else {}),
+                "name": active.name,
+                "scenario": active.entry["scenario"],
+                **({"setting": active.setting} if active.setting else {}),
                 "matched": active.matched,
                 "acted": active.acted,
                 **({"notes": notes} if (notes := active.rule.notes) else {}),
             }
-            for name, active in self._named
+            for active in self.rules
         ]
 
     def counters(self) -> dict[str, tuple[int, int]]:
@@ -317,11 +290,16 @@ class RuleSet:
         """Continue from `counters` of another process."""
         _count(self.rules, counters)
 
-    def add(self, rules: Iterable[AddedRule]) -> None:
-        """Append rules behind the others, ahead of those of the setting `weather`, with counters at zero."""
-        at = self._bank.clock.stamp()
-        new = [self._active(place, added, at, self._serial()) for place, added in enumerate(rules, len(self._stored))]
-        self._store([*self._stored, *new])
+    def add(self, rules: Iterable[tuple[Rule, Mapping[str, Any]]], *, scenario: str | None = None) -> None:
+        """Append rules behind the others, ahead of those of the setting `weather`, with counters at zero.
+
+        Each comes with its JSON, of the same structure as its YAML; `scenario`: the one that adds them.
+        """
+        change, stored = self._bank.documents.sequence + 1, list(self._stored)
+        for rule, source in rules:  # serials that no other rule of this bank has, in any process
+            entry = self._entry(source, f"{change}.{next(self._additions)}", scenario)
+            stored.append(self._active(len(stored), rule, entry))
+        self._store(stored)
 
     def restart(self) -> None:
         """Set the counters of every rule to zero, in the transaction that restores a snapshot."""
@@ -331,13 +309,13 @@ class RuleSet:
 
     def remove(self, name: str) -> bool:
         """Remove the rules of this name; whether there was one."""
-        return self._keep([active for called, active in self._named if called != name and not active.added.setting])
+        return self._keep([active for active in self._stored if active.name != name])
 
     def remove_scenario(self, scenario: str) -> None:
-        self._keep([active for active in self._stored if active.added.scenario != scenario])
+        self._keep([active for active in self._stored if active.entry["scenario"] != scenario])
 
     def remove_scenarios(self) -> None:
-        self._keep([active for active in self._stored if active.added.scenario is None])
+        self._keep([active for active in self._stored if active.entry["scenario"] is None])
 
     def clear(self) -> None:
         self._keep([])
@@ -351,4 +329,4 @@ class RuleSet:
 
     def _store(self, rules: list[_ActiveRule]) -> None:
         self._known.update((active.serial, active) for active in rules)
-        RULES.write(self._bank.documents, {"id": "rules", "rules": [active.document() for active in rules]})
+        RULES.write(self._bank.documents, {"id": "rules", "rules": [active.entry for active in rules]})

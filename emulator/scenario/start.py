@@ -35,9 +35,8 @@ from emulator.bank.validation import (
     filled,
     one_of,
     refuse,
-    union,
 )
-from emulator.scenario.values import Feed, Settings
+from emulator.scenario.values import Feed, Settings, by_member
 
 if TYPE_CHECKING:
     from emulator.bank.snapshots import Snapshots
@@ -222,23 +221,12 @@ def _enough_persons(bank: Bank, agreement: Agreement) -> list[str]:
     return [*agreement["persons"], *others[:missing]]
 
 
-def _no_change(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise Mismatch("a mapping")
-    raise Mismatch(text=f"A change names one of {', '.join(_CHANGED)}.")
-
-
-def _what_changes(value: Any) -> str:
-    forms = {form for name, form in _CHANGED.items() if name in value} if isinstance(value, dict) else {type(value)}
-    return forms.pop().__name__ if len(forms) == 1 else ""
-
-
 _CHANGED = {"account": AccountChange, "agreement": AgreementChange, **dict.fromkeys(ACCESS, AccessChange)}
 
 if TYPE_CHECKING:
     Change = AccountChange | AgreementChange | AccessChange
 else:
-    Change = union({form.__name__: form for form in _CHANGED.values()}, _what_changes, refused=_no_change)
+    Change = by_member(_CHANGED, lambda _: Mismatch(text=f"A change names one of {', '.join(_CHANGED)}."))
 
 
 class Start(Model):

@@ -26,7 +26,7 @@ from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
 from emulator.scenario import loader
 from emulator.scenario.loader import Scenario
-from emulator.scenario.rules import AddedRule, RuleSet
+from emulator.scenario.rules import RuleSet
 from emulator.store import Image
 
 
@@ -175,10 +175,7 @@ def _perform(scenario: Scenario, scenario_target: ScenarioTarget, content: Image
     except DefinitionError as error:
         raise scenario.origin.refused(error.problems) from None
     scenario_target.rules.remove_scenario(scenario.name)
-    scenario_target.rules.add(
-        AddedRule(rule, source, scenario.name)
-        for rule, source in zip(scenario.rules, scenario.rule_sources, strict=True)
-    )
+    scenario_target.rules.add(zip(scenario.rules, scenario.rule_sources, strict=True), scenario=scenario.name)
     SCENARIO.write(scenario_target.bank.documents, {"id": "scenario", "source": dict(scenario.source)})
 
 

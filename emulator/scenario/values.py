@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -47,6 +47,19 @@ def either(single: Any, members: type[Model]) -> Any:
         {"single": single, "members": members},
         lambda value: "members" if isinstance(value, dict | members) else "single",
     )
+
+
+def by_member(forms: Mapping[str, type[Model]], other: Callable[[dict[str, Any]], Mismatch]) -> Any:
+    """A mapping of the form to which its members belong; `other`: what is wrong with one of no form or of several."""
+
+    def which(value: Any) -> str:
+        meant = {forms[name] for name in value if name in forms} if isinstance(value, dict) else {type(value)}
+        return meant.pop().__name__ if len(meant) == 1 else ""
+
+    def refused(value: Any) -> Any:
+        raise other(value) if isinstance(value, dict) else Mismatch("a mapping")
+
+    return union({form.__name__: form for form in forms.values()}, which, refused=refused)
 
 
 def in_two(value: Any, words: Collection[str], refusal: str) -> tuple[str, str]:

@@ -14,8 +14,7 @@ from emulator.api.messages import Request, Response, Stream, finished
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.control import Control
-from emulator.control.forms import Error
-from emulator.control.operations import table
+from emulator.control.operations import Error, table
 from tests.postgres.remote import RemoteService
 
 BASE = "http://127.0.0.1:8080"

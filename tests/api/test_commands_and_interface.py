@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from emulator.cli import control, requests, sca, scenario
 from emulator.cli.bank import ControlCommand, members
-from emulator.control.openapi import document
+from emulator.control.operations import document
 
 
 def rows() -> Iterator[ControlCommand]:

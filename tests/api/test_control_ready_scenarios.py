@@ -605,7 +605,7 @@ RESETS = ("accept-fix-after", "accept-fix-before")  # a day that is past comes b
 
 def test_every_ready_scenario_promises_something_or_can_only_be_played() -> None:
     assert {name for name, scenario in READY.items() if scenario.play_only} == set(READY) - {*PROMISES, *PAYMENTS}
-    assert {name for name in PROMISES if READY[name].resets} == set(RESETS)
+    assert {name for name in PROMISES if READY[name].start.resets} == set(RESETS)
 
 
 def inside_where_sent(name: str, *more: Any) -> Any:
@@ -695,7 +695,7 @@ def test_a_parameter_with_a_mistake_is_refused(desk: ControlDesk) -> None:
 def test_what_the_list_says_of_a_scenario_is_what_applying_it_does(desk: ControlDesk) -> None:
     for line in desk.get("/scenarios")["scenarios"]:
         scenario: Scenario = READY[line["name"]]
-        assert line["reset"] is scenario.resets
+        assert line["reset"] is scenario.start.resets
         assert line["play"] == ("only" if scenario.play_only else None)
         assert line["clock"] == (None if scenario.start.clock is None else stamp(scenario.start.clock)[:19] + "+00:00")
         for parameter in line["parameters"].values():

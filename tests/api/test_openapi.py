@@ -21,7 +21,7 @@ from emulator.api.service import BankService
 from emulator.bank import products
 from emulator.bank.errors import BankError
 from emulator.ca import CertificateAuthority
-from emulator.control.openapi import document as control_document
+from emulator.control.operations import document as control_document
 from tests.api.desk import BASE, DeskClient, messages
 from tests.api.shapes import check_document, fault
 from tests.docs.answers import ANSWERS, recorded, written

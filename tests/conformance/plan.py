@@ -161,7 +161,7 @@ class Plan:
             self.control("POST", "/rules", rule)
         self.control("POST", "/conformance/observations", {"event": "customer", "tpp": self.tpp_id, "present": True})
         self.customer.present = True
-        self.customer._left = [step.times for step in self.check.arm.clock]
+        self.customer._taken.clear()
 
     def report(self) -> dict[str, dict[str, Any]]:
         """Each check's row of the report, after the TPP was asked what it believes."""

@@ -118,6 +118,15 @@ def test_a_customer_who_comes_back_after_the_session_has_not_renewed_too_early(b
     assert verdict(bank, "renews-the-consent-in-time")[0] == "pass"
 
 
+@pytest.mark.bank(settings={"progression": "manual"})
+def test_a_payment_is_rejected_late_also_if_it_was_accepted_before_the_report_began(bank: RunningBank) -> None:
+    payment = bank.tpp().log_in().post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    bank.approve(payment)
+    bank.call(lambda service: observer.conformance_of(service).forget())
+    bank.advance_payment(payment, "RJCT")
+    assert verdict(bank, "notices-a-late-rejection")[0] == "fail"
+
+
 def test_the_setting_conformance_turns_the_judging_off(bank: RunningBank) -> None:
     bank.settings(conformance=False)
     bank.tpp().log_in().get("/v1/accounts")

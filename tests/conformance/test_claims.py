@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from emulator.conformance import claims
+from emulator.conformance.program import claims_of
 
 
 @contextmanager
@@ -45,15 +45,15 @@ def http(body: bytes) -> bytes:
 )
 def test_nonsense_is_a_sentence(raw: bytes, problem: str) -> None:
     with answering(raw) as address:
-        beliefs, problems = claims.ask(address, {"payments": ["payment"]})
+        beliefs, problems = claims_of(address, {"payments": ["payment"]})
     assert beliefs == {}
     assert [problem in text for text in problems] == [True]
 
 
 def test_an_address_that_is_none_is_a_sentence() -> None:
-    assert claims.ask("http://[", {"payments": ["payment"]})[0] == {}
+    assert claims_of("http://[", {"payments": ["payment"]})[0] == {}
 
 
 def test_members_of_the_tpps_own_are_left_out() -> None:
     with answering(http(b'{"state": "paid", "id": "7", "transactions": [], "rate": NaN}')) as address:
-        assert claims.ask(address, {"payments": ["payment"]}) == ({"payment": {"state": "paid"}}, [])
+        assert claims_of(address, {"payments": ["payment"]}) == ({"payment": {"state": "paid"}}, [])

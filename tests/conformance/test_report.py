@@ -11,9 +11,8 @@ import pytest
 
 from emulator.bank.problems import InputRefused
 from emulator.conformance import report
-from emulator.conformance.auditor import Auditor
+from emulator.conformance.auditor import Auditor, Evidence, Record
 from emulator.conformance.check import read, ready
-from emulator.conformance.machine import Evidence, Record
 from emulator.conformance.report import Report
 from emulator.failure import Failed
 from tests.conformance.mutants import MUTANTS
@@ -53,7 +52,7 @@ def test_a_failure_names_the_rule_the_requests_and_how_to_repeat_them(failing: d
 
 def test_a_shell_reads_the_curl_of_a_report_as_the_request_was() -> None:
     target = "/v1/accounts/$(id)/transactions?bookingStatus=both&limit=1"
-    sent = Evidence("1", "", 0.0, "GET", target, (("Date", "now"), ("X-A", ""), ("X-B", "it's")), "@file")
+    sent = Evidence("1", "", "GET", target, (("Date", "now"), ("X-A", ""), ("X-B", "it's")), "@file")
     words = [
         "-g",
         "--path-as-is",

@@ -17,7 +17,7 @@ from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.settings import TAKES
 from emulator.cli import request
 from emulator.cli.main import COMMANDS, PAGES, run
-from emulator.control import openapi as control_openapi
+from emulator.control.operations import document as control_document
 from emulator.control.operations import table as control_table
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
@@ -35,7 +35,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 def books() -> dict[str, Reference]:
     return {
         "operations": Reference("operations", tpp_openapi.document()),
-        "control": Reference("control", control_openapi.document("")),
+        "control": Reference("control", control_document("")),
     }
 
 

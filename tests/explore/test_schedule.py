@@ -85,7 +85,7 @@ def test_a_schedule_of_faults_only_is_a_scenario() -> None:
     scenario = loader.from_text(text, "found.yaml")
     assert [rule.times and rule.times.at for rule in scenario.rules] == [2, 1]
     assert scenario.start.changed_settings == {"feed": [{"effect": "duplicate", "chance": 1.0}]}
-    assert not scenario.resets
+    assert not scenario.start.resets
 
 
 @pytest.mark.parametrize(

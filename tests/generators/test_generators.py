@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from emulator.api.description.openapi import published
-from emulator.control.openapi import document as control_document
+from emulator.control.operations import document as control_document
 from tests.api.berlin_group import OBJECTS, openapi
 from tests.e2e.process import Served, served
 from tests.generators.tools import JAVA, generator, npm_tool, run

@@ -28,7 +28,6 @@ SHAPES = (
     "bank/documents.py",
     "bank/feed.py",
     "bank/fixtures/definitions.py",
-    "control/forms.py",
     "control/operations/",
     "scenario/effects/",
 )

@@ -1,7 +1,7 @@
 """Descriptions of the TPP interface for other programs: its OpenAPI document, collections for REST clients, examples.
 
 The OpenAPI documents of both interfaces use this module: `Writer` collects operations and schemas, the functions write
-the parts of an operation. `openapi.py` and `control/openapi.py` decide from its row which parts an operation has.
+the parts of an operation. `openapi.py` and `control/operations` decide from its row which parts an operation has.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from emulator.bank.sandbox import patterns
 from emulator.bank.sandbox.generate import DataPlan, generate_in_pieces
 from emulator.bank.threads import in_thread
 from emulator.bank.validation import Model, Omittable, Text
-from emulator.control.forms import AnyObject, Closed, ScenarioChoice, chosen_fixture, scenario_of_body
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operation import LIMIT, ControlCall, Json, Work, operation
+from emulator.control.operations import AnyObject, Closed, ScenarioChoice, chosen_fixture, document, scenario_of_body
 from emulator.scenario import target
 from emulator.scenario.values import Settings
 from emulator.store import StoreUnwritable, StoreVoid
@@ -33,7 +33,7 @@ class ResetBody(Model):
 @operation(
     "POST",
     "/reset",
-    {200: AnswerSpec("The fixture, and the scenario that was applied.", {"fixtures": str, "scenario": str | None})},
+    {200: ("The fixture, and the scenario that was applied.", {"fixtures": str, "scenario": str | None})},
     body=ResetBody,
     example={"fixtures": "known-state"},
 )
@@ -62,7 +62,7 @@ def reset(call: ControlCall[ResetBody]) -> Work:
     }
 
 
-@operation("GET", "/settings", {200: AnswerSpec("The settings by name.", AnyObject)})
+@operation("GET", "/settings", {200: ("The settings by name.", AnyObject)})
 def get_settings(call: ControlCall[Any]) -> Json:
     """Get all settings of the bank."""
     return call.bank.settings.as_document()
@@ -71,7 +71,7 @@ def get_settings(call: ControlCall[Any]) -> Json:
 @operation(
     "PUT",
     "/settings",
-    {200: AnswerSpec("All settings.", AnyObject)},
+    {200: ("All settings.", AnyObject)},
     body=Settings,
     example={"progression": "immediate", "calendar": "norway"},
 )
@@ -83,7 +83,7 @@ def put_settings(call: ControlCall[Any]) -> Json:
     return settings.as_document()
 
 
-@operation("GET", "/state", {200: AnswerSpec("The documents by kind.", AnyObject)})
+@operation("GET", "/state", {200: ("The documents by kind.", AnyObject)})
 def get_state(call: ControlCall[Any]) -> Response:
     """Get all documents of the bank."""
     answer = json_response(200, b"")
@@ -106,7 +106,7 @@ class LedgerAccount(Closed):
 @operation(
     "GET",
     "/ledger",
-    {200: AnswerSpec("The ledger.", {"balanced": bool, "accounts": list[LedgerAccount], "totals": dict[str, str]})},
+    {200: ("The ledger.", {"balanced": bool, "accounts": list[LedgerAccount], "totals": dict[str, str]})},
 )
 def get_ledger(call: ControlCall[Any]) -> Work:
     """Compare the balance of every account with its bookings."""
@@ -135,7 +135,7 @@ class GeneratedCustomer(Closed):
 @operation(
     "POST",
     "/generate",
-    {200: AnswerSpec("Counts, and the customers.", {"counts": Counts, "customers": list[GeneratedCustomer]})},
+    {200: ("Counts, and the customers.", {"counts": Counts, "customers": list[GeneratedCustomer]})},
     body=DataPlan,
     example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
 )
@@ -167,9 +167,7 @@ class Snapshot(Closed):
     created: str
 
 
-@operation(
-    "GET", "/snapshots", {200: AnswerSpec("Name and time of each.", {"snapshots": list[Snapshot]})}, query=(LIMIT,)
-)
+@operation("GET", "/snapshots", {200: ("Name and time of each.", {"snapshots": list[Snapshot]})}, query=(LIMIT,))
 def list_snapshots(call: ControlCall[Any]) -> Json:
     """List the snapshots of the bank, newest first."""
     return {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]}
@@ -178,7 +176,7 @@ def list_snapshots(call: ControlCall[Any]) -> Json:
 @operation(
     "PUT",
     "/snapshots/{name}",
-    {200: AnswerSpec("A snapshot was replaced.", Snapshot), 201: AnswerSpec("A snapshot was created.", Snapshot)},
+    {200: ("A snapshot was replaced.", Snapshot), 201: ("A snapshot was created.", Snapshot)},
 )
 def save_snapshot(call: ControlCall[Any]) -> Work:
     """Save documents, clock, rules and settings of the bank."""
@@ -193,7 +191,7 @@ def save_snapshot(call: ControlCall[Any]) -> Work:
 @operation(
     "POST",
     "/snapshots/{name}/restore",
-    {200: AnswerSpec("The snapshot that was restored.", {"name": str}), 404: AnswerSpec("There is no such snapshot.")},
+    {200: ("The snapshot that was restored.", {"name": str}), 404: "There is no such snapshot."},
 )
 def restore_snapshot(call: ControlCall[Any]) -> Work:
     """Restore a snapshot; the request log stays."""
@@ -208,20 +206,20 @@ def restore_snapshot(call: ControlCall[Any]) -> Work:
     return {"name": call.params["name"]}
 
 
-@operation("DELETE", "/snapshots/{name}", {204: AnswerSpec("Done."), 404: AnswerSpec("There is no such snapshot.")})
+@operation("DELETE", "/snapshots/{name}", {204: "Done.", 404: "There is no such snapshot."})
 def delete_snapshot(call: ControlCall[Any]) -> None:
     """Delete a snapshot."""
     call.scenario_target.snapshots.delete(call.params["name"])
     call.publish("snapshots", "deleted")
 
 
-@operation("GET", "/openapi.json", {200: AnswerSpec("The document.", AnyObject)})
+@operation("GET", "/openapi.json", {200: ("The document.", AnyObject)})
 def get_control_openapi(call: ControlCall[Any]) -> Json:
     """Get the OpenAPI 3.1 document of the control interface."""
-    return call.openapi(call.request.base + call.request.prefix)
+    return document(call.request.base + call.request.prefix)
 
 
-@operation("GET", "/scenario-schema.json", {200: AnswerSpec("The schema.", AnyObject)})
+@operation("GET", "/scenario-schema.json", {200: ("The schema.", AnyObject)})
 def get_scenario_schema(_call: ControlCall[Any]) -> Json:
     """Get the JSON Schema of scenario files."""
     from emulator.scenario.model import scenario_schema  # only on use: most processes never show it

@@ -15,8 +15,8 @@ from emulator.bank.bank import reports_preparing
 from emulator.bank.clock import stamp
 from emulator.bank.documents import Restored
 from emulator.bank.validation import Model, Moment, Omittable, Text
-from emulator.control.forms import Closed, ScenarioChoice, chosen_fixture, scenario_of_body
-from emulator.control.operation import LIMIT, AnswerSpec, BankSpec, ControlCall, Json, Work, operation
+from emulator.control.operation import LIMIT, BankSpec, ControlCall, Json, Work, operation
+from emulator.control.operations import Closed, ScenarioChoice, chosen_fixture, scenario_of_body
 from emulator.control.operations.clock import ClockMode
 from emulator.control.operations.tpps import IssuedTpp, IssueTpp, issued
 from emulator.scenario import target
@@ -65,9 +65,7 @@ def _listed(call: ControlCall[Any], name: str) -> dict[str, Any]:
     return _shown(call, name) if home is None else {**_shown(call, name), "home": home}
 
 
-@operation(
-    "GET", "/banks", {200: AnswerSpec("Name and base address of each.", {"banks": list[ListedBank]})}, query=(LIMIT,)
-)
+@operation("GET", "/banks", {200: ("Name and base address of each.", {"banks": list[ListedBank]})}, query=(LIMIT,))
 def list_banks(call: ControlCall[Any]) -> Json:
     """List the banks of this process: the default one, then the others by name."""
     return {"banks": [_listed(call, name) for name in call.banks.names()[: call.query["limit"]]]}
@@ -77,9 +75,9 @@ def list_banks(call: ControlCall[Any]) -> Json:
     "PUT",
     "/banks/{name}",
     {
-        200: AnswerSpec("A bank was replaced.", CreatedBank),
-        201: AnswerSpec("A bank was created.", CreatedBank),
-        409: AnswerSpec("The bank changed meanwhile, or it is the default one, which keeps its seed."),
+        200: ("A bank was replaced.", CreatedBank),
+        201: ("A bank was created.", CreatedBank),
+        409: "The bank changed meanwhile, or it is the default one, which keeps its seed.",
     },
     body=NewBank,
     example={
@@ -141,9 +139,9 @@ def _restored(wanted: NewBank) -> Restored:
     "DELETE",
     "/banks/{name}",
     {
-        204: AnswerSpec("The bank was deleted."),
-        404: AnswerSpec("There is no such bank."),
-        409: AnswerSpec("The default bank cannot be deleted."),
+        204: "The bank was deleted.",
+        404: "There is no such bank.",
+        409: "The default bank cannot be deleted.",
     },
 )
 def delete_bank(call: ControlCall[Any]) -> Work:

@@ -12,8 +12,8 @@ from emulator.bank.errors import BankError
 from emulator.bank.formats import END, YEARS
 from emulator.bank.payment import progression
 from emulator.bank.validation import Mismatch, Model, Moment, Omittable, Reads, one_of, refuse
-from emulator.control.forms import Closed
-from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operation import ControlCall, Json, Work, operation
+from emulator.control.operations import Closed
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 
@@ -60,7 +60,7 @@ def _shown(call: ControlCall[Any]) -> Json:
     return {"now": date_time(clock.now()), "mode": clock.mode}
 
 
-@operation("GET", "/clock", {200: AnswerSpec("Bank time.", ClockTime)})
+@operation("GET", "/clock", {200: ("Bank time.", ClockTime)})
 def get_clock(call: ControlCall[Any]) -> Json:
     """Get bank time, and whether it is live or frozen."""
     return _shown(call)
@@ -69,7 +69,7 @@ def get_clock(call: ControlCall[Any]) -> Json:
 @operation(
     "PUT",
     "/clock",
-    {200: AnswerSpec("Bank time.", ClockTime)},
+    {200: ("Bank time.", ClockTime)},
     body=SetClock,
     example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
 )
@@ -84,9 +84,7 @@ def put_clock(call: ControlCall[SetClock]) -> Work:
     return (yield from _moved(call, now, call.body.mode))
 
 
-@operation(
-    "POST", "/clock/advance", {200: AnswerSpec("Bank time.", ClockTime)}, body=AdvanceClock, example={"by": "PT1H"}
-)
+@operation("POST", "/clock/advance", {200: ("Bank time.", ClockTime)}, body=AdvanceClock, example={"by": "PT1H"})
 def advance_clock(call: ControlCall[AdvanceClock]) -> Work:
     """Advance bank time; what falls due happens in order."""
     to = call.body.by.after(call.bank.clock.now())

@@ -8,7 +8,7 @@ from emulator.api.query import QueryParameter
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Model, Omittable
 from emulator.conformance.observer import conformance_of
-from emulator.control.operation import AnswerSpec, ControlCall, Json, operation
+from emulator.control.operation import ControlCall, Json, operation
 
 
 class Observation(Model):
@@ -38,13 +38,13 @@ class Beliefs(Model):
     beliefs: dict[str, Belief]
 
 
-@operation("GET", "/conformance", {200: AnswerSpec("The report.", "emulator.conformance.report:Report")})
+@operation("GET", "/conformance", {200: ("The report.", "emulator.conformance.report:Report")})
 def get_conformance(call: ControlCall[Any]) -> Json:
     """Get the verdict of every check on the TPPs since start, reset or the last DELETE."""
     return conformance_of(call.service).report()
 
 
-@operation("DELETE", "/conformance", {204: AnswerSpec("Done.")})
+@operation("DELETE", "/conformance", {204: "Done."})
 def clear_conformance(call: ControlCall[Any]) -> None:
     """Clear the report."""
     conformance_of(call.service).forget()
@@ -54,7 +54,7 @@ def clear_conformance(call: ControlCall[Any]) -> None:
 @operation(
     "POST",
     "/conformance/observations",
-    {204: AnswerSpec("Done.")},
+    {204: "Done."},
     body=Observation,
     example={"event": "customer", "tpp": "PSDNO-SBX-demo", "present": False},
 )
@@ -64,7 +64,7 @@ def observe_conformance(call: ControlCall[Observation]) -> None:
     conformance_of(call.service).observe(body.tpp, body.model_dump())
 
 
-@operation("GET", "/conformance/opened", {200: AnswerSpec("Their ids.", {"opened": list[str]})})
+@operation("GET", "/conformance/opened", {200: ("Their ids.", {"opened": list[str]})})
 def list_opened_sca(call: ControlCall[Any]) -> Json:
     """List the SCAs whose page a browser has opened."""
     return {"opened": conformance_of(call.service).opened()}
@@ -74,8 +74,8 @@ def list_opened_sca(call: ControlCall[Any]) -> Json:
     "GET",
     "/conformance/facts/{id}",
     {
-        200: AnswerSpec("The facts; null for one that the request does not have.", {"facts": dict[str, Any]}),
-        404: AnswerSpec("The request is not in the log."),
+        200: ("The facts; null for one that the request does not have.", {"facts": dict[str, Any]}),
+        404: "The request is not in the log.",
     },
     query=(QueryParameter("names", "text", "Names of facts, separated by commas."),),
 )
@@ -88,9 +88,7 @@ def get_conformance_facts(call: ControlCall[Any]) -> Json:
     return {"facts": conformance_of(call.service).facts(exchange, names)}
 
 
-@operation(
-    "GET", "/conformance/claims", {200: AnswerSpec("Their ids.", {"payments": list[str], "accounts": list[str]})}
-)
+@operation("GET", "/conformance/claims", {200: ("Their ids.", {"payments": list[str], "accounts": list[str]})})
 def list_claims(call: ControlCall[Any]) -> Json:
     """List the payments and accounts whose claims the checks need."""
     return conformance_of(call.service).claimable()
@@ -99,7 +97,7 @@ def list_claims(call: ControlCall[Any]) -> Json:
 @operation(
     "PUT",
     "/conformance/claims",
-    {204: AnswerSpec("Done.")},
+    {204: "Done."},
     body=Beliefs,
     example={"beliefs": {"0a1b2c3d-0000-4000-8000-000000000000": {"state": "paid"}}},
 )

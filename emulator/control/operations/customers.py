@@ -18,8 +18,8 @@ from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Omittable, Text200, Text512
-from emulator.control.forms import Closed, Who, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.control.operation import LIMIT, Answers, ControlCall, Json, operation
+from emulator.control.operations import Closed, Who, closed
 
 # anything else may be a tppId: an organizationIdentifier, whatever its form, or the subject of a certificate
 _NAME = re.compile(r"[a-z][a-z0-9 ._-]*")
@@ -67,7 +67,7 @@ for _shape in (ApprovalItem, OwnAccount, OwnContext, OwnPayment, Read, OwnConsen
 @operation(
     "GET",
     "/people",
-    {200: AnswerSpec("The people.", {"people": list[PersonSummary]})},
+    {200: ("The people.", {"people": list[PersonSummary]})},
     query=(QueryParameter("limit", "int", "At most that many.", minimum=1, maximum=MOST, default=100),),
 )
 def list_people(call: ControlCall[Any]) -> Json:
@@ -76,20 +76,18 @@ def list_people(call: ControlCall[Any]) -> Json:
 
 
 @operation(
-    "GET",
-    "/people/{nationalId}",
-    {200: AnswerSpec("The person.", PersonOverview), 404: AnswerSpec("The bank does not know this person.")},
+    "GET", "/people/{nationalId}", {200: ("The person.", PersonOverview), 404: "The bank does not know this person."}
 )
 def get_person(call: ControlCall[Any]) -> Json:
     """Get what a person sees on the page /my: accounts, payments that wait, consents with their use."""
     return self_service.overview(call.bank, call.params["nationalId"])
 
 
-_DECISION = {
-    200: AnswerSpec("The status of the payment.", Decision),
-    401: AnswerSpec("This person may not sign the payment."),
-    404: AnswerSpec("There is no such payment."),
-    409: AnswerSpec("The payment does not wait for approval by this person."),
+_DECISION: Answers = {
+    200: ("The status of the payment.", Decision),
+    401: "This person may not sign the payment.",
+    404: "There is no such payment.",
+    409: "The payment does not wait for approval by this person.",
 }
 
 
@@ -120,11 +118,7 @@ class Seed(Who):
 @operation(
     "POST",
     "/sessions",
-    {
-        200: AnswerSpec(
-            "The session.", {"psuId": str, "tppSessionId": str, "context": str, "psuCorporateId": NotRequired[str]}
-        )
-    },
+    {200: ("The session.", {"psuId": str, "tppSessionId": str, "context": str, "psuCorporateId": NotRequired[str]})},
     body=Seed,
     example={"tpp": "demo", "nationalId": "14888520059"},
 )
@@ -158,17 +152,13 @@ class Consent(consents.ConsentView):
     """The accounts and cards that a customer shares with a TPP."""
 
 
-@operation("GET", "/consents", {200: AnswerSpec("The consents.", {"consents": list[Consent]})}, query=(LIMIT,))
+@operation("GET", "/consents", {200: ("The consents.", {"consents": list[Consent]})}, query=(LIMIT,))
 def list_consents(call: ControlCall[Any]) -> Json:
     """List consents, newest first."""
     return {"consents": consents.listing(call.bank, call.query["limit"])}
 
 
-@operation(
-    "POST",
-    "/consents/{id}/revoke",
-    {200: AnswerSpec("The consent.", Consent), 404: AnswerSpec("There is no such consent.")},
-)
+@operation("POST", "/consents/{id}/revoke", {200: ("The consent.", Consent), 404: "There is no such consent."})
 def revoke_consent(call: ControlCall[Any]) -> Json:
     """Revoke a consent, as the customer can do at the bank."""
     return consents.view(call.bank, consents.revoke(call.bank, call.params["id"]))

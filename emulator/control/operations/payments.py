@@ -10,8 +10,8 @@ from emulator.bank.documents import Amount, DeliveryAttempt, PayeeVerification, 
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.validation import Model, Omittable, one_of
-from emulator.control.forms import Closed, closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.control.operation import LIMIT, ControlCall, Json, operation
+from emulator.control.operations import Closed, closed
 
 
 class AdvancePayment(Model):
@@ -47,7 +47,7 @@ class Payment(Closed):
     history: list[StatusChange]
 
 
-@operation("GET", "/payments", {200: AnswerSpec("The payments.", {"payments": list[Payment]})}, query=(LIMIT,))
+@operation("GET", "/payments", {200: ("The payments.", {"payments": list[Payment]})}, query=(LIMIT,))
 def list_payments(call: ControlCall[Any]) -> Json:
     """List payments, newest first."""
     return {"payments": payment_views.listing(call.bank, call.query["limit"])}
@@ -57,9 +57,9 @@ def list_payments(call: ControlCall[Any]) -> Json:
     "POST",
     "/payments/{id}/advance",
     {
-        200: AnswerSpec("The payment.", Payment),
-        404: AnswerSpec("There is no such payment."),
-        409: AnswerSpec("There is no transition to this status."),
+        200: ("The payment.", Payment),
+        404: "There is no such payment.",
+        409: "There is no transition to this status.",
     },
     body=AdvancePayment,
     example={"to": "ACSC"},
@@ -91,10 +91,7 @@ class Notification(Closed):
 
 
 @operation(
-    "GET",
-    "/notifications",
-    {200: AnswerSpec("The notifications.", {"notifications": list[Notification]})},
-    query=(TARGET, LIMIT),
+    "GET", "/notifications", {200: ("The notifications.", {"notifications": list[Notification]})}, query=(TARGET, LIMIT)
 )
 def list_notifications(call: ControlCall[Any]) -> Json:
     """List status notifications with deliveries, newest first. The last 1000 completed ones are stored."""

@@ -16,8 +16,8 @@ from emulator.api.render import encode
 from emulator.bank.bank import Event as BankEvent
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import Closed, Message
-from emulator.control.operation import AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operation import ControlCall, Json, Work, operation
+from emulator.control.operations import Closed, Message
 
 
 class Event(TypedDict):
@@ -83,7 +83,7 @@ class ExchangeDetail(ExchangeSummary):
 @operation(
     "GET",
     "/requests",
-    {200: AnswerSpec("One line for each request.", {"requests": list[ExchangeSummary]})},
+    {200: ("One line for each request.", {"requests": list[ExchangeSummary]})},
     query=(
         QueryParameter("operation", "text", "operationId, as in /openapi.json."),
         QueryParameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
@@ -112,10 +112,7 @@ def _exchange(call: ControlCall[Any]) -> Exchange:
 @operation(
     "GET",
     "/requests/{id}",
-    {
-        200: AnswerSpec("The exchange.", ExchangeDetail),
-        404: AnswerSpec("The request is not, or no longer, in the log."),
-    },
+    {200: ("The exchange.", ExchangeDetail), 404: "The request is not, or no longer, in the log."},
 )
 def get_request(call: ControlCall[Any]) -> Json:
     """Get a request with its answer, the diagnosis of its signature and the rules that acted."""
@@ -126,9 +123,9 @@ def get_request(call: ControlCall[Any]) -> Json:
     "POST",
     "/requests/{id}/repeat",
     {
-        200: AnswerSpec("The new request in the log, and the status of its answer.", {"id": str, "status": int}),
-        404: AnswerSpec("The request is not in the log."),
-        409: AnswerSpec("The bank has no private key for the certificate of the request, or only a part of its body."),
+        200: ("The new request in the log, and the status of its answer.", {"id": str, "status": int}),
+        404: "The request is not in the log.",
+        409: "The bank has no private key for the certificate of the request, or only a part of its body.",
     },
 )
 def repeat_request(call: ControlCall[Any]) -> Json:
@@ -153,7 +150,7 @@ def repeat_request(call: ControlCall[Any]) -> Json:
     return {"id": str(repeated.id), "status": answer.status}
 
 
-@operation("DELETE", "/requests", {204: AnswerSpec("Done.")})
+@operation("DELETE", "/requests", {204: "Done."})
 def clear_requests(call: ControlCall[Any]) -> None:
     """Delete all requests from the log."""
     documents = call.bank.documents
@@ -165,7 +162,7 @@ def clear_requests(call: ControlCall[Any]) -> None:
 @operation(
     "POST",
     "/requests/count",
-    {200: AnswerSpec("How many requests match.", {"count": int, "cut": NotRequired[int]})},
+    {200: ("How many requests match.", {"count": int, "cut": NotRequired[int]})},
     body="emulator.scenario.matching:CountFilter",
     example={"match": {"operation": "createPayment", "status": 201}},
 )
@@ -174,7 +171,7 @@ def count_requests(call: ControlCall[Any]) -> Work:
 
     `cut`: how many more may match, as the log has only a part of a body with conditions on it.
     """
-    from emulator.scenario.facts import Facts
+    from emulator.scenario.matching import Facts
 
     match, exchanges = call.body.match, list(call.service.log.newest())
     may_fit = match.model_copy()
@@ -193,7 +190,7 @@ def count_requests(call: ControlCall[Any]) -> Work:
     return (yield from in_thread(counted))
 
 
-@operation("GET", "/events", {200: AnswerSpec("The events from now on.", Event, "text/event-stream")})
+@operation("GET", "/events", {200: ("The events from now on.", Event, "text/event-stream")})
 def watch_events(call: ControlCall[Any]) -> Stream:
     """Follow server-sent events: requests, status changes, and changes of the whole bank."""
     bank = call.bank

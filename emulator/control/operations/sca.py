@@ -11,8 +11,8 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.documents import Sca as ScaDocument
 from emulator.bank.errors import STATUS
 from emulator.bank.validation import Model, Omittable, Text100, Text200, Text512, one_of
-from emulator.control.forms import Closed, Who
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, operation
+from emulator.control.operation import LIMIT, Answers, ControlCall, Json, operation
+from emulator.control.operations import Closed, Who
 
 
 class Approve(Who):
@@ -54,22 +54,22 @@ class Redirect(Closed):
     redirect: str | None
 
 
-@operation("GET", "/sca", {200: AnswerSpec("The SCAs.", {"sca": list[Sca]})}, query=(LIMIT,))
+@operation("GET", "/sca", {200: ("The SCAs.", {"sca": list[Sca]})}, query=(LIMIT,))
 def list_sca(call: ControlCall[Any]) -> Json:
     """List open and past SCAs, newest first."""
     return {"sca": sca_control.listing(call.bank, call.query["limit"])}
 
 
-@operation("GET", "/sca/{id}", {200: AnswerSpec("The SCA.", Sca), 404: AnswerSpec("There is no such SCA.")})
+@operation("GET", "/sca/{id}", {200: ("The SCA.", Sca), 404: "There is no such SCA."})
 def get_sca(call: ControlCall[Any]) -> Json:
     """Get an SCA: by the last part of its scaRedirect, the id of its payment, basket or consent, or latest."""
     return sca_control.view(call.bank, sca_control.find(call.bank, call.params["id"]))
 
 
-_ENDED = {
-    200: AnswerSpec("Where the browser would go.", Redirect),
-    404: AnswerSpec("There is no such SCA."),
-    409: AnswerSpec("The SCA has already ended."),
+_ENDED: Answers = {
+    200: ("Where the browser would go.", Redirect),
+    404: "There is no such SCA.",
+    409: "The SCA has already ended.",
 }
 
 

@@ -12,12 +12,12 @@ from typing_extensions import TypedDict
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.threads import in_thread
-from emulator.control.forms import AnyObject, Closed, scenario_in
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operation import LIMIT, ControlCall, Json, Work, operation
+from emulator.control.operations import AnyObject, Closed, scenario_in
 from emulator.control.operations.clock import ClockTime
 from emulator.scenario import loader, target
 from emulator.scenario.loader import Origin, Scenario, ScenarioRefused
-from emulator.scenario.rules import WEATHER, AddedRule
+from emulator.scenario.rules import WEATHER
 
 LARGE = 1 << 16  # bytes of a body; a larger one is read in a thread
 
@@ -71,19 +71,17 @@ class PlayedStep(TypedDict):
     differences: NotRequired[list[str]]
 
 
-_PROBLEMS = AnswerSpec("Every problem; in YAML with line and column.")
+_PROBLEMS = "Every problem; in YAML with line and column."
 _with_scenario = partial(
     operation,
     "POST",
-    body="emulator.control.forms:ScenarioBody",
+    body="emulator.control.operations:ScenarioBody",
     example={"name": "insufficient-funds", "parameters": {}},
     yaml=True,
 )
 
 
-@operation(
-    "GET", "/scenarios", {200: AnswerSpec("The scenarios, by name.", {"scenarios": list[ScenarioLine]})}, query=(LIMIT,)
-)
+@operation("GET", "/scenarios", {200: ("The scenarios, by name.", {"scenarios": list[ScenarioLine]})}, query=(LIMIT,))
 def list_scenarios(call: ControlCall[Any]) -> Json:
     """List the ready scenarios: what each does, its parameters, and what applying it replaces."""
     return {"scenarios": [_listed(*one) for one in islice(loader.listed(), call.query["limit"])]}
@@ -113,17 +111,13 @@ def _named(call: ControlCall[Any]) -> Scenario:
         raise BankError("RESOURCE_UNKNOWN", refused.problems[0].text) from None
 
 
-@operation(
-    "GET",
-    "/scenarios/{name}",
-    {200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("There is no such scenario.")},
-)
+@operation("GET", "/scenarios/{name}", {200: ("The scenario.", AnyObject), 404: "There is no such scenario."})
 def get_scenario(call: ControlCall[Any]) -> Json:
     """Get a ready scenario, as JSON of the same structure as its YAML."""
     return dict(_named(call).source)
 
 
-@operation("GET", "/scenario", {200: AnswerSpec("The scenario.", AnyObject), 404: AnswerSpec("None has been applied.")})
+@operation("GET", "/scenario", {200: ("The scenario.", AnyObject), 404: "None has been applied."})
 def get_applied_scenario(call: ControlCall[Any]) -> Json:
     """Get the scenario that was applied last, as JSON of the same structure as its YAML."""
     source = target.applied(call.bank)
@@ -142,7 +136,7 @@ def _given(call: ControlCall[Any]) -> Generator[object, None, Scenario]:
     return (yield from in_thread(read)) if len(call.request.body) > LARGE else read()
 
 
-@_with_scenario("/scenario", {200: AnswerSpec("What was changed.", Applied), 400: _PROBLEMS})
+@_with_scenario("/scenario", {200: ("What was changed.", Applied), 400: _PROBLEMS})
 def apply_scenario(call: ControlCall[Any]) -> Work:
     """Apply a scenario: its start, then its rules. One with problems changes nothing."""
     scenario = yield from _given(call)
@@ -150,7 +144,7 @@ def apply_scenario(call: ControlCall[Any]) -> Work:
     return target.apply(scenario, call.scenario_target, content)
 
 
-@_with_scenario("/scenario/preview", {200: AnswerSpec("What would be changed.", Preview), 400: _PROBLEMS})
+@_with_scenario("/scenario/preview", {200: ("What would be changed.", Preview), 400: _PROBLEMS})
 def preview_scenario(call: ControlCall[Any]) -> Work:
     """Preview what applying a scenario would change and replace; nothing is changed."""
     scenario = yield from _given(call)
@@ -158,7 +152,7 @@ def preview_scenario(call: ControlCall[Any]) -> Work:
     return target.preview(scenario, call.scenario_target, content)
 
 
-@operation("DELETE", "/scenario", {204: AnswerSpec("Done.")})
+@operation("DELETE", "/scenario", {204: "Done."})
 def withdraw_scenario(call: ControlCall[Any]) -> None:
     """Remove the applied scenario and the rules of all applied scenarios; what they changed stays."""
     target.withdraw(call.scenario_target)
@@ -168,12 +162,9 @@ def withdraw_scenario(call: ControlCall[Any]) -> None:
     "POST",
     "/scenarios/{name}/play",
     {
-        200: AnswerSpec(
-            "The result of each step.",
-            {"scenario": str, "summary": str, "passed": bool, "steps": list[PlayedStep]},
-        ),
-        404: AnswerSpec("There is no such scenario."),
-        409: AnswerSpec("The request is a step of a story that is being played."),
+        200: ("The result of each step.", {"scenario": str, "summary": str, "passed": bool, "steps": list[PlayedStep]}),
+        404: "There is no such scenario.",
+        409: "The request is a step of a story that is being played.",
     },
 )
 def play_scenario(call: ControlCall[Any]) -> Json:
@@ -208,7 +199,7 @@ class Rules(Closed):
     counts: list[RuleCount]
 
 
-@operation("GET", "/rules", {200: AnswerSpec("The rules and their counts.", Rules)}, query=(LIMIT,))
+@operation("GET", "/rules", {200: ("The rules and their counts.", Rules)}, query=(LIMIT,))
 def list_rules(call: ControlCall[Any]) -> Json:
     """List the rules in evaluation order, with how often each has matched and acted."""
     rules, most = call.scenario_target.rules, call.query["limit"]
@@ -218,7 +209,7 @@ def list_rules(call: ControlCall[Any]) -> Json:
 @operation(
     "POST",
     "/rules",
-    {201: AnswerSpec("All rules.", Rules)},
+    {201: ("All rules.", Rules)},
     body="emulator.scenario.rule:RulesBody",
     example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
 )
@@ -230,7 +221,7 @@ def add_rules(call: ControlCall[Any]) -> Json:
         path = "rules" if isinstance(call.value, dict) else None
         raise BankError("FORMAT_ERROR", "Expected a rule, or a list of rules.", path)
     brought = [dict(rule) for weather in WEATHER.values() for rule in weather]
-    rules.add(AddedRule(rule, source) for rule, source in zip(added, sources, strict=True) if source not in brought)
+    rules.add(pair for pair in zip(added, sources, strict=True) if pair[1] not in brought)
     call.publish("rules", "added")
     return {"rules": rules.sources(), "counts": rules.counts()}
 
@@ -241,14 +232,14 @@ def _several(given: Any) -> list[Any]:
     return listed if isinstance(listed, list) else [listed]
 
 
-@operation("DELETE", "/rules", {204: AnswerSpec("Done.")})
+@operation("DELETE", "/rules", {204: "Done."})
 def clear_rules(call: ControlCall[Any]) -> None:
     """Remove all rules."""
     call.scenario_target.rules.clear()
     call.publish("rules", "removed")
 
 
-@operation("DELETE", "/rules/{name}", {204: AnswerSpec("Done."), 404: AnswerSpec("There is no such rule.")})
+@operation("DELETE", "/rules/{name}", {204: "Done.", 404: "There is no such rule."})
 def remove_rule(call: ControlCall[Any]) -> None:
     """Remove the rules with this name."""
     if not call.scenario_target.rules.remove(call.params["name"]):

@@ -12,8 +12,8 @@ from emulator.api.certificates import identity
 from emulator.bank.errors import BankError
 from emulator.bank.validation import Omittable, filled
 from emulator.ca import ROLES, CertificateAuthority, Credentials, IssueRefused, TppExists
-from emulator.control.forms import Closed
-from emulator.control.operation import LIMIT, AnswerSpec, ControlCall, Json, Work, operation
+from emulator.control.operation import LIMIT, ControlCall, Json, Work, operation
+from emulator.control.operations import Closed
 from emulator.scenario.actors import NewTpp
 from emulator.settings import KEYSTORE_PASSWORD
 
@@ -60,7 +60,7 @@ def _shown(credentials: Credentials) -> dict[str, Any]:
     }
 
 
-@operation("GET", "/tpps", {200: AnswerSpec("The TPPs, without their keys.", {"tpps": list[Tpp]})}, query=(LIMIT,))
+@operation("GET", "/tpps", {200: ("The TPPs, without their keys.", {"tpps": list[Tpp]})}, query=(LIMIT,))
 def list_tpps(call: ControlCall[Any]) -> Json:
     """List the TPPs with a certificate of the sandbox CA, newest first."""
     tpps = call.authority.tpps()[: call.query["limit"]]
@@ -95,8 +95,8 @@ def issued(
     "POST",
     "/tpps",
     {
-        201: AnswerSpec("Certificate, key and CA certificate in PEM; only this answer has the key.", IssuedTpp),
-        409: AnswerSpec("The name is taken."),
+        201: ("Certificate, key and CA certificate in PEM; only this answer has the key.", IssuedTpp),
+        409: "The name is taken.",
     },
     body=IssueTpp,
     example={"name": "acme", "roles": ["PISP", "AISP"]},
@@ -109,7 +109,7 @@ def issue_tpp(call: ControlCall[IssueTpp]) -> Work:
     return shown
 
 
-@operation("GET", "/certificate", {200: AnswerSpec("The certificate in PEM.", {"certificate": str})})
+@operation("GET", "/certificate", {200: ("The certificate in PEM.", {"certificate": str})})
 def get_bank_certificate(call: ControlCall[Any]) -> Json:
     """Get the certificate that signs answers with the setting sign_responses."""
     return {"certificate": call.authority.answer_credentials().certificate_pem}

@@ -160,14 +160,11 @@ class ScriptedAnswer(Model):
 
 def effect(answer: ScriptedAnswer) -> Effect:
     """The bank does not act; the answer replaces its own."""
-    warnings = () if answer.code is None or answer.code in STATUS else (unknown_code(answer.code),)
+    code, warnings = answer.code, list[str]()
+    if code is not None and code not in STATUS:  # a bank may add it one day
+        warnings.append(f"The bank itself has no code {code}{guess(code, STATUS) or '.'}")
     leaves = ("sca",) if answer.asks_for_sca else ()
     return Effect(answer.reply, answer.head, instead=True, leaves=leaves, warnings=warnings)
-
-
-def unknown_code(code: str) -> str:
-    """A sentence about a code that a bank may add one day."""
-    return f"The bank itself has no code {code}{guess(code, STATUS) or '.'}"
 
 
 EFFECT = EffectKind(

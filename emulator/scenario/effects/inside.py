@@ -64,12 +64,6 @@ class Late(Model):
     late: Annotated[timedelta, duration()]
 
 
-def _notified(value: Any) -> Effect:
-    """The effect is stored with the address to notify."""
-    ordered = ("late", value.late.total_seconds()) if isinstance(value, Late) else (value, DELAY.total_seconds())
-    return scripted(notification=ordered)
-
-
 NOTIFICATION = EffectKind(
     name="notification",
     summary=(
@@ -77,7 +71,10 @@ NOTIFICATION = EffectKind(
         " reordered in pairs, or dropped; forged: one more is sent, with a false status."
     ),
     form=either(Annotated[str, one_of("effect on notifications", EFFECTS)], Late),
-    effect=_notified,
+    # stored with the address to notify
+    effect=lambda value: scripted(
+        notification=("late", value.late.total_seconds()) if isinstance(value, Late) else (value, DELAY.total_seconds())
+    ),
     example="twice",
     operations=tuple(row.id for row in table() if row.notifies),
     inside=True,
@@ -90,11 +87,6 @@ class Slow(Model):
     slow: Annotated[timedelta, duration(timedelta(hours=1))]
 
 
-def _authenticated(value: str | Slow) -> Effect:
-    """The outcome, or the delay, is stored with the SCA."""
-    return scripted(sca_delay=value.slow.total_seconds()) if isinstance(value, Slow) else scripted(sca=value)
-
-
 SCA = EffectKind(
     name="sca",
     summary=(
@@ -102,7 +94,10 @@ SCA = EffectKind(
         " each of its pages is delayed, in real time."
     ),
     form=either(Annotated[str, one_of("outcome of an SCA", ("reject", "expire", "fail", "abandon"))], Slow),
-    effect=_authenticated,
+    # stored with the SCA
+    effect=lambda value: (
+        scripted(sca_delay=value.slow.total_seconds()) if isinstance(value, Slow) else scripted(sca=value)
+    ),
     example="reject",
     # whose requests may open an SCA: that of what they create, or that of a customer who is not known yet
     operations=(

@@ -11,7 +11,7 @@ from emulator.bank.validation import Mismatch, Omittable, Reads, filled, one_of,
 from emulator.client import TAMPERINGS
 from emulator.scenario.actors import Actors, As
 from emulator.scenario.steps import Step
-from emulator.scenario.transport import ReceivedAnswer
+from emulator.scenario.transport import ReceivedAnswer, TransportFailed
 from emulator.scenario.values import address
 
 
@@ -56,6 +56,8 @@ class TppStep(Step):
             debtor = value.get("debtorAccount") if isinstance(value, dict) else None
             tpp = actors.actor(persona, actors.person(persona, debtor, path))
         body = None if self.body is None else str(fill(self.body))
-        return actors.send(
-            lambda: tpp.prepare(method, path, json=value, body=body, headers=headers, tamper=self.tamper)
-        )
+        try:
+            prepared = tpp.prepare(method, path, json=value, body=body, headers=headers, tamper=self.tamper)
+        except (ValueError, TypeError) as error:
+            raise TransportFailed(f"The request cannot be sent: {error}.") from None
+        return actors.transport.send(prepared)

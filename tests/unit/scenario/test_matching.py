@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from emulator.api.messages import Request
 from emulator.api.operations import operation_ids
-from emulator.scenario.facts import Facts
-from emulator.scenario.matching import When
+from emulator.scenario.matching import Facts, When
 from tests.cases import cases
 from tests.unit.effort import calls
 from tests.unit.scenario.reading import conditions
