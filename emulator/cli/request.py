@@ -61,7 +61,7 @@ def request(
     **signing: Any,
 ) -> None:
     """Send a signed request and print the answer. Its status goes to stderr."""
-    from emulator.client.tpp import Tpp
+    from emulator.client.clients import Tpp
 
     address = bank_url(url)
     signer = identity_of(**signing)
