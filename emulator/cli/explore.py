@@ -19,7 +19,7 @@ from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 
 if TYPE_CHECKING:
     from emulator.conformance.program import Program
-    from emulator.explore.clients import Process
+    from emulator.explore.judge import Process
     from emulator.explore.schedule import Task
     from emulator.explore.search import Breakage, SearchProgress
 
@@ -173,7 +173,7 @@ def replay(
 
 
 def _client(program: Program, *, restarts: bool) -> Process:
-    from emulator.explore.clients import Process
+    from emulator.explore.judge import Process
 
     if program.command is None and program.hook is None:
         raise click.UsageError("use --command or --hook")
