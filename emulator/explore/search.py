@@ -135,7 +135,7 @@ class Search:
         """Count an outcome, and make each new kind of failure in it small."""
         progress = self.progress
         progress.drawn += 1
-        progress.kinds.update({fault.fault for fault in outcome.schedule.faults})
+        progress.kinds.update(sorted({fault.fault for fault in outcome.schedule.faults}))  # each time in the same order
         known = {breakage.finding.what for breakage in progress.found}
         new = next((finding for finding in outcome.findings if finding.what not in known), None)
         if new is not None:
