@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
-import sys
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from emulator.bank.errors import counted
-from emulator.cli.bank import show, write_file
-from emulator.cli.options import Command, output_option
-from emulator.cli.tested_program import program_options, report_files, write_report
+from emulator.cli.bank import hint, show, writable_file, write_file
+from emulator.cli.options import Command, options, output_option, words
 from emulator.failure import CheckFailed, Failed, needs_extra, working_with
+from emulator.signals import end_as_interrupted
 
 if TYPE_CHECKING:
     from emulator.conformance.program import Program
-    from emulator.explore.clients import Process
+    from emulator.explore.judge import Process
     from emulator.explore.schedule import Task
     from emulator.explore.search import Breakage, SearchProgress
 
@@ -27,12 +29,106 @@ PAGE = "find-the-fault"
 TASKS: tuple[Task, ...] = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
 MOST_RUNS = 1_000_000
 DEFAULT_RUNS = 200
+WIDTH = 70  # columns of the line of a terminal that shows the progress
+NO_PROGRESS = f"\r{'':<{WIDTH}}\r"
 
 
-def tpp_options(command: Command) -> Command:
-    """The options that name the TPP and the files of the report."""
-    claims = "Where the TPP reports its view; {run} in it stands for BANK_RUN."
-    return program_options("run", claims)(report_files(output_option(command)))
+# Options of all commands that run a TPP and judge it
+
+
+def _report_file(name: str, form: str) -> Callable[[Command], Command]:
+    about = f"Write the report as {form}."
+    return click.option(f"--{name}", f"{name}_file", metavar="FILE", callback=writable_file, help=about)
+
+
+# The files of the report; see `write_report`.
+report_files = options(
+    _report_file("junit", "JUnit XML"), _report_file("html", "one HTML page"), _report_file("json", "JSON")
+)
+
+
+def write_report(
+    where: Mapping[str, str | None], report: Any, *, junit: Callable[[Any], str], html: Callable[[Any], str]
+) -> None:
+    """Write the report to the files that the options name."""
+    as_json = partial(json.dumps, indent=2, ensure_ascii=False)
+    for name, text in (("junit", junit), ("html", html), ("json", as_json)):
+        file = where[f"{name}_file"]
+        if file is not None:
+            write_file(f"--{name}", file, text(report))
+
+
+def http_address(context: click.Context, option: click.Parameter, address: str | None) -> str | None:
+    """The callback of an option whose value is an address: refuses one that is none."""
+    if address is not None and not context.resilient_parsing and not address.startswith(("http://", "https://")):
+        raise click.UsageError(f"{option.opts[0]} takes an http or https address")
+    return address
+
+
+def _program(context: click.Context, _option: click.Parameter, shell: str | None) -> str | None:
+    """The callback of --command: refuses one that is no program."""
+    if shell is not None and not context.resilient_parsing:
+        if not (command := words(shell)):
+            raise click.UsageError("--command is empty or has an unclosed quotation mark")
+        if shutil.which(command[0]) is None:
+            raise Failed(f"--command: there is no program {command[0]} that can be run")
+    return shell
+
+
+def program_options(each: str, claims: str) -> Callable[[Command], Command]:
+    """The options that name the TPP, which does a task for each check or run; `claims`: the help of --claims.
+
+    The command gets them as `program`. From then on signals end all as Ctrl+C does: their default would leave the
+    programs and the files with their keys behind.
+    """
+
+    def decorate(command: Command) -> Command:
+        @click.option(
+            "--command",
+            "shell",
+            metavar="CMD",
+            callback=_program,
+            help=f"The command that runs the TPP, once for each {each}.",
+        )
+        @click.option(
+            "--hook",
+            metavar="URL",
+            callback=http_address,
+            help=f"The address to POST each {each} to; it answers when the TPP is done.",
+        )
+        @click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(0.1, 3600),
+            default=30.0,
+            help=f"The time for one {each}.",
+        )
+        @click.option("--claims", metavar="URL", callback=http_address, help=claims)
+        @wraps(command)
+        def with_program(
+            *, shell: str | None, hook: str | None, claims: str | None, timeout: float, **values: Any
+        ) -> Any:
+            from emulator.conformance.program import Program
+
+            end_as_interrupted()
+            if shell is not None and hook is not None:
+                raise click.UsageError("use --command or --hook, not both")
+            if values.get("jobs", 1) > 1 and claims is not None and f"{{{each}}}" not in claims:
+                raise click.UsageError(f"--jobs needs {{{each}}} in --claims, as all banks have the same accounts")
+            return command(program=Program(shell, hook, claims, timeout), **values)
+
+        return cast(Command, with_program)
+
+    return decorate
+
+
+# The search, and what it has saved
+
+tpp_options = options(
+    program_options("run", "Where the TPP reports its view; {run} in it stands for BANK_RUN."),
+    report_files,
+    output_option,
+)
 
 
 @click.command(
@@ -44,8 +140,8 @@ def tpp_options(command: Command) -> Command:
 @click.option(
     "--minutes", metavar="N", type=click.FloatRange(0.01, 100_000), help="Search that long, instead of --runs."
 )
-@click.option("--seed", metavar="N", type=click.IntRange(0, 10**12), default=0, show_default=True, help="Draws others.")
-@click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True, help="Runs at a time.")
+@click.option("--seed", metavar="N", type=click.IntRange(0, 10**12), default=0, help="Draws others.")
+@click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=1, help="Runs at a time.")
 @click.option(
     "--task",
     "tasks",
@@ -86,15 +182,18 @@ def explore(
     from emulator.conformance.program import RunFailed
     from emulator.explore import report
 
-    folder = None if save is None else _folder(save)
+    if save is not None:
+        with working_with(f"--save {save}"):
+            Path(save).mkdir(parents=True, exist_ok=True)
     shown = 0
 
     def progress(now: SearchProgress) -> None:
         nonlocal shown
         for breakage in now.found[shown:]:
             shown += 1
-            _tell(breakage, folder, err=output == "json")
-        _line(now)
+            _tell(breakage, save, err=output == "json")
+        text = f"{now.drawn} schedules, {now.runs} runs, {len(now.found)} found, {len(now.kinds)} kinds of fault"
+        hint(f"\r{text:<{WIDTH}}", nl=False)
 
     stopped: KeyboardInterrupt | RunFailed | None = None  # what a long search came to before is reported all the same
     with closing(LocalBanks.in_memory()) as banks:
@@ -107,7 +206,7 @@ def explore(
             if isinstance(error, RunFailed) and not done.drawn:
                 raise
     progress(done)
-    _end_line()
+    hint(NO_PROGRESS, nl=False)
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [
         {"name": counted(done.drawn, "schedule"), "what": "", "text": "", "schedule": "", "described": []}
@@ -173,29 +272,22 @@ def replay(
 
 
 def _client(program: Program, *, restarts: bool) -> Process:
-    from emulator.explore.clients import Process
+    from emulator.explore.judge import Process
 
     if program.command is None and program.hook is None:
         raise click.UsageError("use --command or --hook")
     return Process(program, restarts and program.command is not None)
 
 
-def _folder(name: str) -> Path:
-    folder = Path(name)
-    with working_with(f"--save {name}"):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _tell(breakage: Breakage, folder: Path | None, *, err: bool) -> None:
+def _tell(breakage: Breakage, folder: str | None, *, err: bool) -> None:
     """Print a failure, on stderr where stdout is for JSON, and write its file."""
     from emulator.explore import report
 
-    _end_line()
+    hint(NO_PROGRESS, nl=False)
     click.echo(report.failure_text(breakage), err=err)
     if folder is not None:
         saved = breakage.outcome.schedule.model_copy(update={"found": breakage.finding.text})
-        file = folder / f"{breakage.name}.yaml"
+        file = Path(folder, f"{breakage.name}.yaml")
         write_file("--save", str(file), saved.text())
         click.echo(f"\n  saved: {file}", err=err)
     click.echo("", err=err)
@@ -212,17 +304,6 @@ def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:
         except ValueError as reason:
             raise Failed(f"{file}: {reason}", page=PAGE) from reason
     click.echo("---\n".join(texts), nl=False)
-
-
-def _line(now: SearchProgress) -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
-        text = f"{now.drawn} schedules, {now.runs} runs, {len(now.found)} found, {len(now.kinds)} kinds of fault"
-        click.echo(f"\r{text:<70}", nl=False, err=True)
-
-
-def _end_line() -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
-        click.echo(f"\r{'':<70}\r", nl=False, err=True)
 
 
 def _publish(

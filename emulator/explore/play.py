@@ -92,7 +92,7 @@ class Run:
 
     `banks` gives it a bank in its known state, whose clock stands still, and the TPP that all runs share.
 
-    What happens after a request happens on the bank's thread. There the driver (`clients`) calls `act`, `wait`,
+    What happens after a request happens on the bank's thread. There the driver (`judge.Process`) calls `act`, `wait`,
     `elapse`, `leave`, `restarted` and `finish`, too; elsewhere it only looks at `requests`, `killed` and `endless`.
     The judge reads the rest once the run is `over`.
     """
@@ -120,8 +120,8 @@ class Run:
         self._counts: Counter[str] = Counter()  # requests by operation
         self._quiet = 0  # reads of a status since something last changed at the bank
         self._still: Counter[str] = Counter()  # all requests since then, by method and address
-        self._waiting: list[_Waiting] = []
-        self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
+        self.waiting: list[_Waiting] = []  # pages that the customer has open
+        self._seen: set[str] = set()  # SCAs whose page was opened
         self._changes = [fault for fault in schedule.faults if isinstance(fault, ChangeFault)]
         self._passing = list(schedule.time)
         self._kills = list(schedule.restarts)
@@ -232,7 +232,7 @@ class Run:
             self._row("time", "the TPP is killed", fault=True)
             self.killed = True
         self._judge_pace()
-        if self._waiting or self.killed or self.endless is not None:
+        if self.waiting or self.killed or self.endless is not None:
             self.news.set()
 
     def _note_refusal(self, row: str, exchange: Exchange) -> None:
@@ -281,20 +281,22 @@ class Run:
         for passing in [one for one in self._passing if one.after == self.requests]:
             self._passing.remove(passing)
             self._row("time", f"{passing.passes} pass", fault=True)
-            self._elapse(durations.exact(passing.passes) or timedelta())
+            self.elapse(durations.exact(passing.passes) or timedelta())
         due = progression.next_due(self._bank, progression.MONEY)
         if exchange.status in (429, 503):
             headers = dict(exchange.response.headers) if exchange.response is not None else {}
             retry = headers.get("Retry-After", "")
-            self._elapse(timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE)
+            self.elapse(timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE)
         elif self._quiet > PATIENCE and due is not None:
             self._quiet = 0
             self._move(max(moment(due), self._bank.clock.now() + EACH_REQUEST))
         else:
-            self._elapse(EACH_REQUEST)
+            self.elapse(EACH_REQUEST)
 
-    def _elapse(self, length: timedelta) -> None:
-        self._move(self._bank.clock.now() + length)
+    def elapse(self, length: timedelta) -> None:
+        """Let bank time pass, after a request or because the TPP waits."""
+        if not self.over:
+            self._move(self._bank.clock.now() + length)
 
     def _move(self, now: datetime) -> None:
         """Set bank time, at most to its end, and let everything happen that is due by then, at its own moment."""
@@ -317,8 +319,8 @@ class Run:
             return
         acts = self.schedule.customer
         act = acts[len(self._seen)] if len(self._seen) < len(acts) else "approve"
-        self._seen[token] = None
-        self._waiting.append(_Waiting(token, act, self.requests))
+        self._seen.add(token)
+        self.waiting.append(_Waiting(token, act, self.requests))
         self._row("customer", "opens the bank's page")
         self.news.set()
 
@@ -330,14 +332,14 @@ class Run:
         redirects: list[str] = []
         if self.over:
             return redirects
-        for waiting in list(self._waiting):
+        for waiting in list(self.waiting):
             waiting.waits += silent
             late = waiting.act == "late" and waiting.waits < LATE_WAITS
             if waiting.act == "leave":
-                self._waiting.remove(waiting)
+                self.waiting.remove(waiting)
                 self._row("customer", "leaves the page", fault=True)
             elif not late or self.requests - waiting.since >= LATE_REQUESTS:
-                self._waiting.remove(waiting)
+                self.waiting.remove(waiting)
                 redirects += self._authenticate(waiting)
         return redirects
 
@@ -345,7 +347,7 @@ class Run:
         bank = self._bank
         if waiting.act == "late":
             self._row("time", "5 minutes pass before the customer acts", fault=True)
-            self._elapse(LATE)
+            self.elapse(LATE)
         sca = bank.documents.get(SCA, waiting.token)
         if sca is None:
             return []
@@ -377,18 +379,14 @@ class Run:
         if waiting.act == "decline" and purpose in ("payment", "basket") and "target" in sca:
             self.declined[str(sca["target"])] = self._bank.clock.stamp()
 
-    def is_waited_for(self) -> bool:
-        """Whether the customer has a page open."""
-        return bool(self._waiting)
-
     def wait(self) -> bool:
         """The TPP only waits: move bank time to what is due next, unless it waits for the customer.
 
         Returns False if nothing will happen.
         """
         due = progression.next_due(self._bank, progression.MONEY)
-        if due is None or self.over or self._waiting:
-            return bool(self._waiting)
+        if due is None or self.over or self.waiting:
+            return bool(self.waiting)
         self._row("time", "the TPP waits, and time passes")
         self._move(max(moment(due), self._bank.clock.now()))
         return True
@@ -397,11 +395,6 @@ class Run:
         """The TPP was silent after so many requests: the run is over, unless it has sent another one meanwhile."""
         self.left = self.requests == requests
         return self.left
-
-    def elapse(self, seconds: float) -> None:
-        """The TPP has waited that long: bank time passes too."""
-        if not self.over:
-            self._elapse(timedelta(seconds=seconds))
 
     def restarted(self) -> None:
         """The TPP was killed and is started again."""
@@ -413,9 +406,9 @@ class Run:
     def finish(self) -> None:
         """The TPP has ended: let everything happen that is still due."""
         self._row("time", "the TPP has ended; everything that is due happens")
-        for waiting in self._waiting:
+        for waiting in self.waiting:
             self._authenticate(waiting)  # whoever is late acts all the same
-        self._waiting.clear()
+        self.waiting.clear()
         for _ in range(MOST_DUE):
             due = progression.next_due(self._bank, progression.MONEY)
             if due is None:

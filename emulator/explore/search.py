@@ -18,7 +18,7 @@ from emulator.assemble.local_banks import LocalBanks
 from emulator.bank.ids import random_uuid
 from emulator.conformance.program import RunFailed, awaited
 from emulator.explore.faults import NumberedFault, Pick, PlannedFault, kinds
-from emulator.explore.judge import Finding, RunOutcome, TestedTpp, play
+from emulator.explore.judge import Finding, Process, RunOutcome, play
 from emulator.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
 
 AHEAD = 2  # schedules that are drawn ahead for each job
@@ -65,9 +65,7 @@ class SearchProgress:
 class Search:
     """Plays schedules with one TPP, and knows the outcome of each that was played."""
 
-    def __init__(
-        self, banks: LocalBanks, client: TestedTpp, tasks: Sequence[Task], *, base: int, jobs: int = 1
-    ) -> None:
+    def __init__(self, banks: LocalBanks, client: Process, tasks: Sequence[Task], *, base: int, jobs: int = 1) -> None:
         self._banks = banks
         self._client = client
         self._drawn: deque[FaultSchedule] = deque(maxlen=1)
@@ -137,7 +135,7 @@ class Search:
         """Count an outcome, and make each new kind of failure in it small."""
         progress = self.progress
         progress.drawn += 1
-        progress.kinds.update({fault.fault for fault in outcome.schedule.faults})
+        progress.kinds.update(sorted({fault.fault for fault in outcome.schedule.faults}))  # each time in the same order
         known = {breakage.finding.what for breakage in progress.found}
         new = next((finding for finding in outcome.findings if finding.what not in known), None)
         if new is not None:
@@ -290,29 +288,20 @@ def _place(fault: Mapping[str, Any]) -> tuple[Any, ...]:
     return fault["fault"], fault.get("of", fault.get("effect")), fault.get("at")
 
 
-def _fault(requests: Mapping[str, int]) -> st.SearchStrategy[dict[str, Any]]:
-    """A fault of any kind that concerns these requests; what is requested more often is drawn more often."""
-    used = {
-        kind.name: [
-            name
-            for name, number in requests.items()
-            if not kind.operations or name in kind.operations
-            for _ in range(number)
-        ]
-        for kind in kinds().values()
-    }
-    return _members(used, requests)
-
-
 @st.composite
-def _members(draw: st.DrawFn, used: Mapping[str, Sequence[str]], requests: Mapping[str, int]) -> dict[str, Any]:
+def _fault(draw: st.DrawFn, requests: Counter[str]) -> dict[str, Any]:
+    """A fault of any kind that concerns these requests; what is requested more often is drawn more often."""
+
     def pick(values: Sequence[Any]) -> Any:
         return draw(st.sampled_from(values))
 
-    kind = pick([kind for kind in kinds().values() if used[kind.name] for _ in range(kind.weight)])
+    def concerned(kind: type[PlannedFault]) -> list[str]:
+        return [name for name in requests.elements() if not kind.operations or name in kind.operations]
+
+    kind = pick([kind for kind in kinds().values() if concerned(kind) for _ in range(kind.weight)])
     members: dict[str, Any] = {"fault": kind.name}
     if issubclass(kind, NumberedFault):
-        members["of"] = pick(used[kind.name])
+        members["of"] = pick(concerned(kind))
         members["at"] = draw(st.one_of(st.just(1), st.integers(1, requests[members["of"]])))
     for name, values in _values(kind).items():
         members[name] = values(pick) if callable(values) else pick(values)
