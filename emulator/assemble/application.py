@@ -25,7 +25,7 @@ from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import StoreLost, StoreUnwritable, StoreVoid
-from emulator.web.application import Application, Turn
+from emulator.web.handler import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 

@@ -20,7 +20,7 @@ from emulator.api.service import finish, health
 from emulator.assemble.registry import DEFAULT
 from emulator.bank.errors import BankError
 from emulator.settings import ServeSettings
-from emulator.web.application import Application
+from emulator.web.handler import Application
 
 logger = logging.getLogger(__name__)
 

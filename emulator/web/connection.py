@@ -249,13 +249,13 @@ class Connection(BaseProtocol):
         self._stop_reading()
         watchers = self._handler.watchers
         unsubscribe = stream.subscribe(self._push)
-        watchers.add(self)
+        watchers.add(self.leave)
         try:
             while not await self._is_gone(self._limits.comment_seconds):
                 self._push(_COMMENT)
         finally:
             unsubscribe()
-            watchers.discard(self)
+            watchers.discard(self.leave)
 
     def _push(self, chunk: bytes | None) -> None:
         transport = self.transport

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 from emulator.failure import Failed
 from emulator.settings import ServeSettings
 from emulator.signals import ending_signals
-from emulator.web.application import Application
 from emulator.web.connection import Listener
-from emulator.web.handler import Handler
+from emulator.web.handler import Application, Handler
 from emulator.web.wire import Base, Limits
 
 Result = TypeVar("Result")

@@ -25,7 +25,7 @@ from aiohttp.http_exceptions import InvalidURLError
 from emulator.api.guards import LOOPBACK_NAMES, url_host
 from emulator.api.headers import Headers
 from emulator.api.json_body import LARGEST_BODY
-from emulator.api.messages import BodyParts, Fields, Request, Response, Stream
+from emulator.api.messages import BodyParts, Fields, Response, Stream
 from emulator.api.render import VARY, refusal, wants_gzip
 from emulator.api.service import finish
 from emulator.bank.errors import BankError
@@ -66,13 +66,6 @@ def wire_refusal(status: int, text: str) -> Response:
 def body_too_large() -> Response:
     """413 for a body over the limit."""
     return wire_refusal(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
-
-
-def abandoned(request: Request) -> Response:
-    """503 for long work that ends with the process."""
-    response = wire_refusal(503, "The bank cannot answer at the moment; the changes made so far remain.")
-    finish(response, Headers(request.headers))
-    return response
 
 
 def _headers_too_large(what: str) -> Response:
