@@ -28,7 +28,7 @@ from emulator.bank.kinds import (
 )
 from emulator.bank.money import plain
 from emulator.web.console import payments, plot
-from emulator.web.console.screen import MOST, ControlRefused, DisplayNames, Screen
+from emulator.web.console.screen import MOST, ControlRefused, Screen
 from emulator.web.pages import sca_pages
 
 PER_PAGE = 50
@@ -103,7 +103,7 @@ def _card_available(screen: Screen, card: Card) -> str:
 
 
 def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION) -> plot.Plot:
-    return plot.draw(plot.closing_balances(screen.bank, holder, kind=kind))
+    return plot.draw(plot.closing_balances(screen.bank, holder, kind))
 
 
 def account(screen: Screen) -> Response:
@@ -231,7 +231,7 @@ def _who(screen: Screen, document: Sca) -> list[dict[str, Any]]:
     national_id = document.get("person") or document.get("nationalId")
     if national_id is None:
         return sca_pages.known_people(screen.bank, document, most=20)
-    return [{"nationalId": national_id, "name": DisplayNames(screen.bank).person(national_id)}]
+    return [{"nationalId": national_id, "name": screen.name_of("person", national_id)}]
 
 
 def end_sca(screen: Screen) -> Response:

@@ -202,28 +202,6 @@ class Visit:
         purpose = header(self.request, "sec-purpose") or ""
         return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"
 
-    def answered(self, guard: Guard, answer: Callable[[], Response]) -> Response:
-        """The answer, or the page that says why there is none.
-
-        403 for an unknown host name or a form of another site, 405 for other methods, 400 and 415 for an unreadable
-        form, 503 for a store without room.
-        """
-        if not guard.knows_host(self.request):
-            return self.notice(403, "foreign_title", self.say("host_text"))
-        if self.request.method not in ("GET", "HEAD", "POST"):
-            allowed = (("Allow", "GET, HEAD, POST"),)
-            return self.notice(405, "method_title_405", self.say("method_text_405"), headers=allowed)
-        if self.request.method == "POST" and guard.is_foreign(self.request):
-            return self.notice(403, "foreign_title", self.say("foreign_text"))
-        try:
-            return answer()
-        except FormRefused as error:
-            return self.notice(error.status, "form_title", self.say("form_text"))
-        except StoreVoid:
-            raise
-        except StoreUnwritable:
-            return self.unwritable(503)
-
     @property
     def path(self) -> str:
         """The path of the page, for links."""
@@ -272,9 +250,29 @@ class CustomerPages:
         self._ancestors = ancestors
 
     def handle(self, service: BankService, request: Request) -> Response:
-        """Answer with a page, a redirect after a form, or a page that says why there is none."""
-        visit = Visit(request)
-        return self._framed(visit.answered(self._guard, lambda: self._answer(service.bank, visit, self._guard)))
+        return self._framed(self._answered(service.bank, Visit(request)))
+
+    def _answered(self, bank: Bank, visit: Visit) -> Response:
+        """A page, a redirect after a form, or the page that says why there is none.
+
+        403 for an unknown host name or a form of another site, 405 for other methods, 400 and 415 for an unreadable
+        form, 503 for a store without room.
+        """
+        if not self._guard.knows_host(visit.request):
+            return visit.notice(403, "foreign_title", visit.say("host_text"))
+        if visit.request.method not in ("GET", "HEAD", "POST"):
+            allowed = (("Allow", "GET, HEAD, POST"),)
+            return visit.notice(405, "method_title_405", visit.say("method_text_405"), headers=allowed)
+        if visit.request.method == "POST" and self._guard.is_foreign(visit.request):
+            return visit.notice(403, "foreign_title", visit.say("foreign_text"))
+        try:
+            return self._answer(bank, visit, self._guard)
+        except FormRefused as error:
+            return visit.notice(error.status, "form_title", visit.say("form_text"))
+        except StoreVoid:
+            raise
+        except StoreUnwritable:
+            return visit.unwritable(503)
 
     def no_bank(self, request: Request, _name: str) -> Response:
         """Answer 404 for a bank that does not exist, as for any unknown link."""

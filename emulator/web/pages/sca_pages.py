@@ -12,7 +12,6 @@ from itertools import islice
 from typing import Any
 
 from emulator.api.messages import Delivery, Response
-from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
@@ -23,7 +22,6 @@ from emulator.bank.payment import baskets, payment_views
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
 from emulator.web.pages.rendering import Visit, see_other
-from emulator.web.pages.wording import NORWEGIAN, day, translated
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
@@ -147,7 +145,7 @@ class _ScaVisit:
         number = document.get("identityHint", "") if typed is None else typed
         shown: dict[str, Callable[[], dict[str, object]]] = {
             "identity": lambda: {"number": number, "known": known_people(self._bank, document)},
-            "method": lambda: {"methods": methods(visit.language)},
+            "method": lambda: {"methods": sca.METHODS},
             "context": lambda: {"options": sca.options(self._bank, document), "person": person},
             "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
@@ -176,7 +174,6 @@ class _ScaVisit:
             "kind": _TITLES.get(document["purpose"], "payments" if len(lines) > 1 else "payment"),
             "lines": lines,
             "totals": _totals(lines),
-            "payment_kind": payment_kind,
             "accounts": accounts,
             "cards": cards,
             "company": agreement["name"] if agreement else None,
@@ -187,14 +184,6 @@ def identity_number(typed: str) -> str | None:
     """The national identity number (or customer number of a company) without separators; None if it is not one."""
     number = re.sub(r"[\s.\-]", "", typed)
     return number if _NATIONAL_ID.fullmatch(number) else None
-
-
-def methods(language: str) -> list[tuple[str, str, str]]:
-    """The authentication methods for the page: value, name, explanation."""
-    return [
-        (method, translated(f"sca_method_{method}", language), translated(f"sca_method_hint_{method}", language))
-        for method in sca.METHODS
-    ]
 
 
 def _to_share(bank: Bank, document: Sca) -> tuple[list[Account], list[Card]]:
@@ -213,20 +202,6 @@ def _lines(bank: Bank, document: Sca) -> list[ApprovalItem]:
     if document["purpose"] == "basket":
         return baskets.summary(bank, document["target"])
     return []
-
-
-def payment_kind(language: str, line: ApprovalItem) -> str:
-    """The kind of a payment in words: `Instant transfer`, `Standing order, monthly from 2 March 2026`."""
-    product = products.table()[line["service"], line["product"]]
-    words = product.norwegian if language == NORWEGIAN else product.words
-    if "frequency" not in line:
-        return words
-    return translated("order_until" if "endDate" in line else "order_from", language).format(
-        product=words,
-        frequency=translated(f"frequency_{line['frequency']}", language),
-        start=day(line["startDate"], language),
-        end=day(line.get("endDate", ""), language),
-    )
 
 
 def _totals(payments: list[ApprovalItem]) -> list[tuple[str, str]]:
