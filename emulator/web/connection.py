@@ -46,8 +46,6 @@ _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk h
 
 
 class Connection(BaseProtocol):
-    """A client's connection; see the head of this module."""
-
     def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._listener = listener

@@ -246,7 +246,6 @@ class Handler:
         return work.lasts or not waiter.done()
 
     def _schedule(self) -> None:
-        """Schedule a turn unless one is scheduled already."""
         if not self._scheduled:
             self._scheduled = True
             loop = asyncio.get_running_loop()
@@ -282,7 +281,6 @@ class Watchers:
             leave()
 
     def discard(self, leave: Callable[[], object]) -> None:
-        """Remove a stream that has ended."""
         self.open.discard(leave)
         self.look_again()
 

@@ -65,7 +65,6 @@ def wire_refusal(status: int, text: str) -> Response:
 
 
 def body_too_large() -> Response:
-    """413 for a body over the limit."""
     return wire_refusal(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
 
 

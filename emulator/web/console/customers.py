@@ -118,7 +118,6 @@ def account(screen: Screen) -> Response:
 
 
 def card(screen: Screen) -> Response:
-    """Show a card account with its transactions."""
     document = screen.bank.documents.get(CARD, screen.params["id"])
     if document is None:
         return screen.missing("card account")
@@ -202,7 +201,6 @@ def _line(transaction: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sca_listing(screen: Screen) -> Response:
-    """List open and past authentications, newest first, with buttons to end the open ones."""
     bank = screen.bank
     waiting = sca_control.waiting(bank, sca_control.LOOKED_AT)
     return screen.page(
@@ -235,7 +233,6 @@ def _who(screen: Screen, document: Sca) -> list[dict[str, Any]]:
 
 
 def end_sca(screen: Screen) -> Response:
-    """Approve, decline, expire or fail an SCA without the customer's browser."""
     how = screen.form.get("how")
     if how not in ENDS:
         raise ControlRefused(400, ["Choose approve, reject, expire or fail."])
@@ -253,7 +250,6 @@ def end_sca(screen: Screen) -> Response:
 
 
 def consent_listing(screen: Screen) -> Response:
-    """List consents and sessions, newest first."""
     bank = screen.bank
     newest = bank.documents.range(SESSION, "created", reverse=True, limit=MOST)
     return screen.page(

@@ -31,7 +31,6 @@ def active_rules(screen: Screen) -> list[dict[str, Any]]:
 
 
 def listing(screen: Screen) -> Response:
-    """List the ready scenarios and the active rules."""
     return screen.page(
         "scenarios",
         scenarios=screen.every("scenarios"),
@@ -41,7 +40,6 @@ def listing(screen: Screen) -> Response:
 
 
 def one(screen: Screen) -> Response:
-    """Show the file of a ready scenario."""
     name = screen.params["name"]
     path = loader.library().get(name)
     if path is None:
@@ -100,7 +98,6 @@ def apply(screen: Screen) -> Steps:
 
 
 def play(screen: Screen) -> Response:
-    """Play the story of a ready scenario and show the result of each step."""
     name = screen.params["name"]
     if name not in loader.library():
         return screen.missing("scenario")

@@ -112,7 +112,6 @@ class Screen:
 
     @property
     def home(self) -> str:
-        """The address of the overview."""
         return root_of(self.request) + "/console"
 
     def send(self, method: str, path: str, body: Any = None, *, yaml: str | None = None) -> Answered:
@@ -232,7 +231,6 @@ class Screen:
         return see_other(self.at(*segments) + (f"?done={done}" if done else ""))
 
     def missing(self, what: str) -> Response:
-        """Answer 404 for a resource that does not exist."""
         return self.page("missing", status=404, what=what)
 
 

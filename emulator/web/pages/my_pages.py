@@ -34,8 +34,6 @@ def answer(bank: Bank, visit: Visit, guard: Guard) -> Response:
 
 
 class _MyVisit:
-    """One request to `/my`, with or without a login."""
-
     def __init__(self, bank: Bank, visit: Visit, guard: Guard) -> None:
         self._bank = bank
         self._visit = visit

@@ -148,7 +148,6 @@ class StaticFiles:
     """The handler for `/static/...`, with the same files for every bank."""
 
     def handle(self, _service: BankService, request: Request) -> Response:
-        """Answer GET and HEAD; 404 for a file that does not exist."""
         if request.method not in ("GET", "HEAD"):
             return _plain(405, "Static files are read with GET.", ("Allow", "GET, HEAD"))
         name = path_below(request).removeprefix("/static/")
@@ -204,7 +203,6 @@ class Visit:
 
     @property
     def path(self) -> str:
-        """The path of the page, for links."""
         return root_of(self.request) + path_below(self.request)
 
     @property
@@ -213,7 +211,6 @@ class Visit:
         return f"{self.path}?lang={self.chosen}" if self.chosen else self.path
 
     def say(self, key: str, **values: object) -> str:
-        """A text of the page in its language."""
         return translated(key, self.language).format(**values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -227,11 +224,9 @@ class Visit:
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)
 
     def unwritable(self, status: int) -> Response:
-        """The answer where a change could not be stored."""
         return self.notice(status, "down_title", self.say("down_text"))
 
     def unknown(self) -> Response:
-        """The answer to an address that the bank does not know."""
         return self.notice(404, "unknown_title", self.say("unknown_text"))
 
 
