@@ -185,12 +185,7 @@ def delete_bank(screen: Screen) -> Steps:
 
 
 def tpps(screen: Screen) -> Response:
-    return screen.page(
-        "tpps",
-        tpps=screen.every("tpps"),
-        roles=ROLES,
-        flaws=FLAWS,
-    )
+    return screen.page("tpps", tpps=screen.every("tpps"), roles=ROLES, flaws=FLAWS)
 
 
 def issue_tpp(screen: Screen) -> Steps:

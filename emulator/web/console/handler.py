@@ -215,13 +215,7 @@ class Console(BarePages):
             headers = (("Retry-After", str(seconds)),) if seconds else ()
         status = (429 if headers else 403) if wrong else 401
         return html(
-            request,
-            "console/login.html",
-            status=status,
-            headers=headers,
-            same_origin=True,
-            place=place,
-            wrong=wrong,
+            request, "console/login.html", status=status, headers=headers, same_origin=True, place=place, wrong=wrong
         )
 
 

@@ -132,13 +132,7 @@ _GROUPS = (
     ("Not seen: these have no result", ("not-seen", "skipped")),
     ("Passed", ("pass",)),
 )
-_WORDS = {
-    "fail": "failed",
-    "warn": "warning",
-    "not-seen": "not seen",
-    "skipped": "skipped",
-    "pass": "passed",
-}
+_WORDS = {"fail": "failed", "warn": "warning", "not-seen": "not seen", "skipped": "skipped", "pass": "passed"}
 
 
 def conformance(screen: Screen) -> Response:

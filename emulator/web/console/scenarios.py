@@ -32,10 +32,7 @@ def active_rules(screen: Screen) -> list[dict[str, Any]]:
 
 def listing(screen: Screen) -> Response:
     return screen.page(
-        "scenarios",
-        scenarios=screen.every("scenarios"),
-        active=target.applied(screen.bank),
-        rules=active_rules(screen),
+        "scenarios", scenarios=screen.every("scenarios"), active=target.applied(screen.bank), rules=active_rules(screen)
     )
 
 
@@ -54,14 +51,7 @@ def own(screen: Screen, *, checked: bool = False) -> Response:
 
 def _editor(screen: Screen, text: str, *, name: str = "", checked: bool = False) -> Response:
     ready = next((line for line in screen.every("scenarios") if line["name"] == name), None) if name else None
-    return screen.page(
-        "scenario",
-        text=text,
-        name=name,
-        ready=ready,
-        checked=checked,
-        lines=text.count("\n") + 2,
-    )
+    return screen.page("scenario", text=text, name=name, ready=ready, checked=checked, lines=text.count("\n") + 2)
 
 
 def check(screen: Screen) -> Steps:

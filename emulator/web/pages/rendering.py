@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 BANK = "Sandbanken"  # the fictional bank that the pages show
 TEMPLATES = Path(__file__).parent.parent / "templates"
 STATIC = Path(__file__).parent.parent / "static"
-_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 # No form-action: Chromium applies it to every redirect after a form post, so it would block the redirect to the TPP's
 # address, and further redirects from there. Nothing inline, nothing from other origins, no framing.
