@@ -15,9 +15,8 @@ from emulator import manual
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.web.pages.browser import FormRefused, Guard, path_below, read_query, root_of
-from emulator.web.pages.rendering import BarePages, bare, html
+from emulator.web.pages.rendering import BarePages, bare, file, html
 
-_IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 _METHODS = ("get", "post", "put", "patch", "delete")  # in the order of the page
 _DEEPEST = 8  # levels of a schema that are shown; a schema may contain itself
 _MOST_VALUES = 30  # values of an enumeration that are shown
@@ -83,13 +82,14 @@ class DocsPage(BarePages):
         text = manual.markdown(here, request.base + request.prefix)
         if text is not None:
             kind = "text/plain" if here.endswith(".txt") else "text/markdown"
-            return _file(f"{kind}; charset=utf-8", text.encode())
+            sent = [("Content-Type", f"{kind}; charset=utf-8"), ("Cache-Control", "no-cache")]
+            return Response(200, [*sent, ("X-Content-Type-Options", "nosniff")], text.encode())
         if here == "search":
             return self._search(request)
         if folder in self._books:
             return self._operations(request, self._books[folder], name)
         if folder == "images":
-            return _image(request, name)
+            return file(request, manual.IMAGES, name)
         if here in manual.pages():
             return self._page(request, here)
         return self._missing(request, here)
@@ -175,18 +175,6 @@ def _title_of(rules: str) -> str:
     sections = manual.pages()[address].sections if rules else ()
     titles = (f"{one.place}: {one.title}" if anchor else one.title for one in sections if one.anchor == anchor)
     return next(titles, rules)
-
-
-def _image(request: Request, name: str) -> Response:
-    path = next((file for file in manual.IMAGES.iterdir() if file.name == name and file.suffix in _IMAGE_TYPES), None)
-    if path is None:
-        return bare(request, 404, "Not found", "The image does not exist.")
-    return _file(_IMAGE_TYPES[path.suffix], path.read_bytes())
-
-
-def _file(kind: str, content: bytes) -> Response:
-    headers = [("Content-Type", kind), ("Cache-Control", "no-cache"), ("X-Content-Type-Options", "nosniff")]
-    return Response(200, headers, content)
 
 
 # The operations of an OpenAPI document, ready to be shown

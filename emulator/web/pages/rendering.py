@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 BANK = "Sandbanken"  # the fictional bank that the pages show
 TEMPLATES = Path(__file__).parent.parent / "templates"
 STATIC = Path(__file__).parent.parent / "static"
-_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+}
 
 # No form-action: Chromium applies it to every redirect after a form post, so it would block the redirect to the TPP's
 # address, and further redirects from there. Nothing inline, nothing from other origins, no framing.
@@ -124,17 +129,17 @@ def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Re
 
 
 @lru_cache(maxsize=64)
-def _load(name: str) -> tuple[bytes, str] | None:
-    """Content and version of a static file; only files listed in the folder are opened."""
-    if name not in {path.name for path in STATIC.iterdir() if path.suffix in _TYPES}:
+def _load(folder: Path, name: str) -> tuple[bytes, str] | None:
+    """Content and version of a file; only files listed in the folder are opened."""
+    if name not in {path.name for path in folder.iterdir() if path.suffix in _TYPES}:
         return None
-    content = (STATIC / name).read_bytes()
+    content = (folder / name).read_bytes()
     return content, hashlib.sha256(content).hexdigest()[:16]
 
 
 def versioned(name: str) -> str:
     """`static/NAME?v=VERSION`: the address changes with the content, so browsers may cache it for good."""
-    loaded = _load(name)
+    loaded = _load(STATIC, name)
     if loaded is None:
         raise LookupError(f"the static file {name} does not exist")
     return f"static/{name}?v={loaded[1]}"
@@ -146,22 +151,26 @@ class StaticFiles:
     def handle(self, _service: BankService, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return _plain(405, "Static files are read with GET.", ("Allow", "GET, HEAD"))
-        name = path_below(request).removeprefix("/static/")
-        loaded = _load(name)
-        if loaded is None:
-            return _plain(404, "The file does not exist.")
-        content, version = loaded
-        tag = f'"{version}"'
-        lasting = f"v={version}" in request.target
-        sent = [
-            ("Content-Type", _TYPES[Path(name).suffix]),
-            ("Cache-Control", "public, max-age=31536000, immutable" if lasting else "no-cache"),
-            ("ETag", tag),
-            ("X-Content-Type-Options", "nosniff"),
-        ]
-        if tag in (header(request, "if-none-match") or ""):
-            return Response(304, sent)
-        return Response(200, sent, content)
+        return file(request, STATIC, path_below(request).removeprefix("/static/"))
+
+
+def file(request: Request, folder: Path, name: str) -> Response:
+    """A file of ours for GET and HEAD; 404 for one that does not exist."""
+    loaded = _load(folder, name)
+    if loaded is None:
+        return _plain(404, "The file does not exist.")
+    content, version = loaded
+    tag = f'"{version}"'
+    lasting = f"v={version}" in request.target
+    sent = [
+        ("Content-Type", _TYPES[Path(name).suffix]),
+        ("Cache-Control", "public, max-age=31536000, immutable" if lasting else "no-cache"),
+        ("ETag", tag),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+    if tag in (header(request, "if-none-match") or ""):
+        return Response(304, sent)
+    return Response(200, sent, content)
 
 
 def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:
