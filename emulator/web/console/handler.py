@@ -214,9 +214,7 @@ class Console(BarePages):
             wrong = f"Too many wrong tokens: try again in {seconds} s." if seconds else "That is not the token."
             headers = (("Retry-After", str(seconds)),) if seconds else ()
         status = (429 if headers else 403) if wrong else 401
-        return html(
-            request, "console/login.html", status=status, headers=headers, same_origin=True, place=place, wrong=wrong
-        )
+        return html(request, "console/login.html", status=status, headers=headers, place=place, wrong=wrong)
 
 
 def _cookie(request: Request) -> LoginCookie:

@@ -172,7 +172,6 @@ class Screen:
             self.request,
             f"console/{template}.html",
             status=refused.status if refused else status,
-            same_origin=True,
             at=self.at,
             home=self.home,
             request_base=self.request.base + self.request.prefix,

@@ -159,7 +159,6 @@ class DocsPage(BarePages):
         return html(
             request,
             template,
-            same_origin=True,
             here=here,
             query=query,
             groups_of_pages=manual.contents(),

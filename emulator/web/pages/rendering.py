@@ -81,16 +81,16 @@ def html(
     *,
     status: int = 200,
     language: str = "en",
-    same_origin: bool = False,
+    redirects: bool = False,
     headers: tuple[tuple[str, str], ...] = (),
     **values: Any,
 ) -> Response:
-    """Render a page from a template; `same_origin`: its forms never redirect to another origin."""
+    """Render a page from a template; `redirects`: its forms may redirect to another origin."""
     text = environment().get_template(template).render(root=root_of(request), language=language, **values)
     sent = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("Content-Language", language),
-        ("Content-Security-Policy", _POLICY_SAME_ORIGIN if same_origin else _POLICY),
+        ("Content-Security-Policy", _POLICY if redirects else _POLICY_SAME_ORIGIN),
         *_HEADERS,
         *headers,
     ]
@@ -99,7 +99,7 @@ def html(
 
 def bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
     """A page that shows nothing of the bank, for requests that are refused."""
-    return html(request, "console/bare.html", status=status, same_origin=True, headers=headers, title=title, text=text)
+    return html(request, "console/bare.html", status=status, headers=headers, title=title, text=text)
 
 
 class BarePages:
@@ -120,7 +120,7 @@ def wants_page(request: Request) -> bool:
 def nothing_here(request: Request) -> Response:
     """Answer 404 to a browser for an address that does not exist, with links to existing pages."""
     title, text = "Page not found", f"The bank has no page at {path_below(request)[:200]}."
-    return html(request, "console/nothing.html", status=404, same_origin=True, title=title, text=text)
+    return html(request, "console/nothing.html", status=404, title=title, text=text)
 
 
 def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
@@ -220,7 +220,7 @@ class Visit:
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page in the language of the visit; `values` may replace `path` and `address`."""
-        values = {"say": self.say, "path": self.path, "address": self.address, "languages": LANGUAGES, **values}
+        values = {"say": self.say, "path": self.path, "address": self.address, "redirects": True, **values}
         headers = (VARY, *values.pop("headers", ()))
         return html(self.request, template, status=status, language=self.language, headers=headers, **values)
 
