@@ -33,7 +33,7 @@ from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings
 from emulator.store import StoreLost, StoreUnwritable, StoreVoid
-from emulator.web.application import Application, Turn
+from emulator.web.handler import Application, Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 

@@ -37,13 +37,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
 from emulator.api.messages import BodyParts, Delivery, Fields, Push, Request, Response, Stream, Unsubscribe
 from emulator.store import StoreError
-from emulator.web.application import Watching
+from emulator.web.handler import Watchers
 
 T = TypeVar("T")
 
@@ -139,13 +139,13 @@ async def _receive(reader: StreamReader) -> tuple[dict[str, Any], bytes]:
 class Entrance:
     """Where the other processes reach this one, `home` by its id; `secret` is what they must know."""
 
-    def __init__(self, bound: socket.socket, home: str, secret: bytes, here: Here, watching: Watching) -> None:
+    def __init__(self, bound: socket.socket, home: str, secret: bytes, here: Here, watchers: Watchers) -> None:
         self._bound = bound
         _keep_alive(bound, _SILENCE)  # what it accepts inherits that
         self._home = home
         self._secret = secret
         self._here = here
-        self._watching = watching
+        self._watchers = watchers
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], StreamWriter] = {}
         self._answering: set[StreamWriter] = set()
@@ -250,21 +250,14 @@ class Entrance:
             else:
                 _write(writer, chunk)
 
-        listener = _RemoteWatcher(ended.cancel)
         unsubscribe = stream.subscribe(push)
-        self._watching.add(listener)
+        self._watchers.add(ended.cancel)
         try:
             await asyncio.wait([ended])
         finally:
             unsubscribe()
-            self._watching.discard(listener)
+            self._watchers.discard(ended.cancel)
             ended.cancel()
-
-
-class _RemoteWatcher(NamedTuple):
-    """The reader of an event stream at another process; `leave` ends it."""
-
-    leave: Callable[[], Any]
 
 
 # The side of the process that the client has reached

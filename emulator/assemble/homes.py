@@ -47,7 +47,7 @@ from emulator.store import Documents, StoreError, StoreLost, StoreUnwritable
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreUnreachable
 from emulator.store.postgres.leases import Lease, Leases, Whereabouts
 from emulator.store.postgres.log import Commits, PostgresLog, content_of
-from emulator.web.application import Answering, Watching
+from emulator.web.handler import Answering, Watchers
 
 logger = logging.getLogger(__name__)
 
@@ -111,10 +111,10 @@ class Homes:
 
     # Requests
 
-    def around(self, local: Answering, watching: Watching) -> Answering:
+    def around(self, local: Answering, watchers: Watchers) -> Answering:
         """What answers the requests of clients; `local` does so in turns."""
         self._local = local
-        self._entrance = Entrance(self._bound, self.leases.home, self._secret, self._for_others, watching)
+        self._entrance = Entrance(self._bound, self.leases.home, self._secret, self._for_others, watchers)
         return self.answer
 
     async def answer(self, request: Request) -> Response | Stream:

@@ -38,8 +38,8 @@ from emulator.store import StoreUnwritable
 from emulator.store.postgres import layout
 from emulator.store.postgres.connection import Server, StoredDataDamaged, StoreSession, StoreUnusable, session, unusable
 from emulator.store.postgres.leases import Leases
-from emulator.web.application import Answering, Watching
 from emulator.web.console.handler import LIFETIME
+from emulator.web.handler import Answering, Watchers
 from emulator.web.wire import Limits
 
 logger = logging.getLogger(__name__)
@@ -62,8 +62,8 @@ class SharedApplication(BankApplication):
     homes: Homes
     _answers_until = 0.0
 
-    def around(self, local: Answering, watching: Watching) -> Answering:
-        return self.homes.around(local, watching)
+    def around(self, local: Answering, watchers: Watchers) -> Answering:
+        return self.homes.around(local, watchers)
 
     def start(self) -> None:
         super().start()

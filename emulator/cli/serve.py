@@ -36,7 +36,7 @@ from emulator.settings import EMBEDDED, FLAGS, PREFIX, Flag, ServeSettings, read
 from emulator.signals import ending_signals
 
 if TYPE_CHECKING:
-    from emulator.web.application import Application
+    from emulator.web.handler import Application
 
 logger = logging.getLogger(__name__)
 

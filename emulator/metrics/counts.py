@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from emulator.api.log import Exchange
 
@@ -36,13 +37,10 @@ class Histogram:
         self._counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
-    def buckets(self) -> list[tuple[str, float]]:
-        """The upper bound of each bucket with the number of values up to it."""
-        below, buckets = 0, []
-        for bound, count in zip((*map(str, self.bounds), "+Inf"), self._counts, strict=True):
-            below += count
-            buckets.append((bound, float(below)))
-        return buckets
+    def state(self) -> tuple[list[tuple[str, float]], float]:
+        """The upper bound of each bucket with the number of values up to it, and the sum, as they are now."""
+        up_to = map(float, accumulate(self._counts))
+        return list(zip((*map(str, self.bounds), "+Inf"), up_to, strict=True)), self.sum
 
 
 class BanksCounted:

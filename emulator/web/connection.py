@@ -16,7 +16,7 @@ been written; what arrives meanwhile waits in `_behind`.
 | closing | `is_closing` | the client, which reads the rest of an answer | `write_seconds` | aborted |
 
 It ends by `_end` behind a last answer (`_refuse` sends one), by `_close` once all is sent, or by `drop` at once. A
-server that stops calls `finish`, which chooses. `leave` only ends a delay or a stream of events.
+server that stops calls `finish`, which chooses. `_left` only ends a delay or a stream of events.
 """
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _COMMENT = b": still here\n\n"
 _READ_AHEAD = 65536  # bytes of further requests that are accepted while one is being answered
 _PIECE = 16384  # bytes that are parsed before sizes are checked: they do not depend on the packets of the network
-_LOOK = 0.005  # seconds between two looks at what is in progress, when the server stops
+_LOOK = 0.005  # seconds between two looks at what is left, when the server stops
 _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk has 5, or more with leading zeros
 
 
 class Connection(BaseProtocol):
-    """A client's connection; see the head of this module."""
-
     def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._listener = listener
@@ -77,8 +75,8 @@ class Connection(BaseProtocol):
         self._deaf = False  # what the client sends is ignored
         self._client_ended = False  # the client has closed its sending side, and still reads
         self._ended = False  # the last answer was sent
-        self._left = False  # the client has disconnected, or the server no longer waits for it
-        self._gone: asyncio.Future[None] | None = None  # of a delay or a stream, which end with that
+        self._left = asyncio.Event()  # the client has disconnected, or the server no longer waits for it
+        self._lasts = False  # the answer is a stream, or is delayed, which ends with that
 
     # Called by the event loop
 
@@ -95,8 +93,8 @@ class Connection(BaseProtocol):
         super().connection_lost(exc)
         self._deaf = True
         self._timer.cancel()
-        self._listener.closed(self)
-        self.leave()
+        self._listener.open.discard(self)
+        self._left.set()
         self._body = None
         del self._http  # or the two would keep one another until a collection
 
@@ -116,7 +114,7 @@ class Connection(BaseProtocol):
         A client that closes its side during a scripted delay most likely gave up, and must not delay a shutdown. TLS
         has no half-closed state.
         """
-        if self._deaf or self._task is None or (self._listener.ending and self._gone is not None):
+        if self._deaf or self._task is None or (self._listener.ending and self._lasts):
             return False
         self._client_ended = self.transport is not None and self.transport.can_write_eof()
         return self._client_ended
@@ -249,18 +247,18 @@ class Connection(BaseProtocol):
         self._stop_reading()
         watchers = self._handler.watchers
         unsubscribe = stream.subscribe(self._push)
-        watchers.add(self)
+        watchers.add(self._left.set)
         try:
             while not await self._is_gone(self._limits.comment_seconds):
                 self._push(_COMMENT)
         finally:
             unsubscribe()
-            watchers.discard(self)
+            watchers.discard(self._left.set)
 
     def _push(self, chunk: bytes | None) -> None:
         transport = self.transport
         if chunk is None:
-            self.leave()
+            self._left.set()
         elif transport is None or transport.is_closing():
             return
         elif transport.get_write_buffer_size() > self._limits.event_bytes:
@@ -284,17 +282,12 @@ class Connection(BaseProtocol):
 
     async def _is_gone(self, seconds: float) -> bool:
         """Wait until the client disconnects or the server stops, at most `seconds`; returns whether that happened."""
-        if not self._left:
-            self._gone = asyncio.get_running_loop().create_future()
-            await asyncio.wait((self._gone,), timeout=seconds)
-            self._gone = None
-        return self._left
-
-    def leave(self) -> None:
-        """End the wait of `_is_gone`."""
-        self._left = True
-        if self._gone is not None and not self._gone.done():
-            self._gone.set_result(None)
+        self._lasts = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._left.wait()
+        self._lasts = False
+        return self._left.is_set()
 
     def _go_on(self) -> None:
         """Read the next request, which may have arrived already."""
@@ -388,7 +381,7 @@ class Connection(BaseProtocol):
             self._linger()
         elif self._message is None:
             self._close()
-        elif self._client_ended and self._gone is not None:
+        elif self._client_ended and self._lasts:
             self.drop()
 
     def _close(self) -> None:
@@ -419,15 +412,9 @@ class Listener:
         self.limits = limits
         self.open: set[Connection] = set()
         self.ending = False
-        self._all_closed = asyncio.Event()
 
     def __call__(self) -> Connection:
         return Connection(self, asyncio.get_running_loop())
-
-    def closed(self, connection: Connection) -> None:
-        self.open.discard(connection)
-        if self.ending and not self.open:
-            self._all_closed.set()
 
     async def answered(self) -> None:
         """Return once all requests in progress have answers, which clients may still be reading."""
@@ -439,8 +426,9 @@ class Listener:
         self.ending = True
         for connection in tuple(self.open):
             connection.finish()
-        if self.open:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._all_closed.wait(), self.limits.drain_seconds)
-            for connection in tuple(self.open):
-                connection.drop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.drain_seconds):
+                while self.open:
+                    await asyncio.sleep(_LOOK)
+        for connection in tuple(self.open):
+            connection.drop()

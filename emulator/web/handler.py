@@ -1,4 +1,5 @@
-"""The application behind the connections: its answers, computed in turns, and what falls due while somebody watches.
+"""The application behind the connections: what the server demands of it, its answers, computed in turns, and what
+falls due while somebody watches.
 
 The core is synchronous and does no I/O: a request runs whole, and only one runs at a time. A request is in one of these
 places, and moves as the loop calls:
@@ -27,12 +28,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from ssl import SSLContext
+from typing import Protocol
 
+from emulator.api.headers import Headers
 from emulator.api.messages import Answered, Request, Response, Stream, Unfinished
-from emulator.web.application import Application, Leaving, Turn
-from emulator.web.wire import abandoned
+from emulator.api.render import refusal
+from emulator.api.service import finish
+from emulator.bank.errors import BankError
 
 logger = logging.getLogger(__name__)
 
@@ -42,16 +47,83 @@ _LONGEST_PAUSE = 3600.0
 _SLOWER = 4.0  # factor for the pause after an attempt that could not apply everything: the disk may be full
 _SLOWEST = 60.0
 
+Answering = Callable[[Request], Awaitable[Response | Stream]]
+"""Gives the answer to a request, once it may be sent."""
 Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
+
+
+class Turn(Protocol):
+    """A batch of requests whose changes are stored together: `handle` for each request, then `end`.
+
+    Each request sees the changes of the earlier ones, so no answer is sent before `end` has completed. Every `handle`
+    and the call of `end` run one after the other. The next turn may begin once `end` was called, even while its result
+    is still being awaited.
+    """
+
+    def handle(self, request: Request, /) -> Answered:
+        """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; synchronous, never raises.
+
+        A long operation returns Unfinished: it is stored as `request.unfinished`, and the request is passed in again in
+        later turns.
+        """
+
+    def end(self) -> Awaitable[Exception | None] | Exception | None:
+        """Store the changes of the turn; returns the failure if some were rolled back.
+
+        Answers that reported such changes have then been replaced by 503, in place: write answers after `end` only.
+        """
+
+
+class Application(Protocol):
+    """All banks and pages of a process; what an application that inherits this leaves out does nothing."""
+
+    def turn(self) -> Turn:
+        """Create the next turn."""
+
+    def around(self, local: Answering, watchers: Watchers) -> Answering:
+        """What answers requests: `local`, which does it in turns, or something that may pass them on elsewhere.
+
+        `watchers`: those who hear of events at this process; whoever passes a stream on to another is one of them.
+        """
+        del watchers
+        return local
+
+    def refused(self, request: Request, response: Response) -> None:
+        """Add to `response`, which refuses a request before its body was read, the headers that its bank adds."""
+
+    def next_due(self) -> float | None:
+        """Seconds of real time until something falls due; None if nothing does, or if no event stream is open."""
+        return None
+
+    def apply_due(self) -> Awaitable[None] | None:
+        """Apply what has fallen due, so that event streams report it without a request; not within a turn."""
+        return None
+
+    def tls_context(self) -> SSLContext:
+        """The settings for --tls-port: TLS 1.2 or higher with the bank's certificate."""
+
+    def start(self) -> None:
+        """Called within the running event loop before the first request."""
+        return
+
+    def stop(self) -> None:
+        """Called when no further requests are accepted."""
+        return
+
+    async def leave(self) -> None:
+        """Called once the last answer is computed, within the event loop; clients may still be reading it."""
+        return
+
+    def close(self) -> None:
+        """Compact and close the stored documents, and release the state directory."""
+        return
 
 
 class Handler:
     """Answers requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
 
     That costs a fraction of one write per request. After a turn of several requests the next begins one round of the
-    loop later, so that clients who send again at once are in it. Requests see the changes of earlier ones in the same
-    turn, so every answer waits for the end of the turn. A long operation continues one step at a time, in turns of its
-    own between the others.
+    loop later, so that clients who send again at once are in it.
     """
 
     def __init__(self, application: Application) -> None:
@@ -138,7 +210,7 @@ class Handler:
             if waiter.done():  # its task was cancelled
                 continue
             if isinstance(answer, Unfinished):
-                waiter.set_result(abandoned(request))
+                waiter.set_result(_abandoned(request))
             elif isinstance(answer, Exception):
                 waiter.set_exception(answer)
             else:
@@ -166,7 +238,7 @@ class Handler:
             request, waiter = one
             if request.unfinished is not None and not self._goes_on(request.unfinished, waiter):
                 self._unfinished.remove(one)
-                self._deliver([one], [abandoned(request)])
+                self._deliver([one], [_abandoned(request)])
 
     def _goes_on(self, work: Unfinished, waiter: asyncio.Future[Response | Stream]) -> bool:
         if self._stopped:
@@ -174,7 +246,6 @@ class Handler:
         return work.lasts or not waiter.done()
 
     def _schedule(self) -> None:
-        """Schedule a turn unless one is scheduled already."""
         if not self._scheduled:
             self._scheduled = True
             loop = asyncio.get_running_loop()
@@ -184,26 +255,33 @@ class Handler:
                 loop.call_soon(self._next_turn)
 
 
+def _abandoned(request: Request) -> Response:
+    """503 for long work that ends with the process."""
+    text = "The bank cannot answer at the moment; the changes made so far remain."
+    response = refusal(BankError("SYSTEM_ERROR", text, status=503))
+    finish(response, Headers(request.headers))
+    return response
+
+
 class Watchers:
-    """The open event streams. While there are any, a task applies what falls due without a request."""
+    """The open event streams, each as what ends it; while there are any, what falls due is applied unasked."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self.open: set[Leaving] = set()
+        self.open: set[Callable[[], object]] = set()
         self._ended = False
         self._changed = asyncio.Event()
         self._waking: asyncio.Task[None] | None = None
 
-    def add(self, stream: Leaving, /) -> None:
+    def add(self, leave: Callable[[], object]) -> None:
         """Add a new stream, which ends at once if the server stops: its request had arrived before."""
-        self.open.add(stream)
+        self.open.add(leave)
         self.look_again()
         if self._ended:
-            stream.leave()
+            leave()
 
-    def discard(self, stream: Leaving, /) -> None:
-        """Remove a stream that has ended."""
-        self.open.discard(stream)
+    def discard(self, leave: Callable[[], object]) -> None:
+        self.open.discard(leave)
         self.look_again()
 
     def look_again(self) -> None:
@@ -215,8 +293,8 @@ class Watchers:
     def end(self) -> None:
         """End all streams, when the server stops."""
         self._ended = True
-        for stream in tuple(self.open):
-            stream.leave()
+        for leave in tuple(self.open):
+            leave()
 
     async def _wake(self) -> None:
         """Wait for what falls due next and apply it, until no stream is open."""

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 from emulator.failure import Failed
 from emulator.settings import ServeSettings
 from emulator.signals import ending_signals
-from emulator.web.application import Application
 from emulator.web.connection import Listener
-from emulator.web.handler import Handler
+from emulator.web.handler import Application, Handler
 from emulator.web.wire import Base, Limits
 
 Result = TypeVar("Result")
@@ -121,17 +120,11 @@ class WebServer:
     ) -> None:
         self._application = application
         self._handler = Handler(application)
-        self._addresses: list[tuple[list[socket.socket], Listener]] = []
-        for scheme, sockets in (("http", plain), ("https", tls)):
-            if sockets is not None:
-                base = Base(
-                    scheme=scheme,
-                    host=settings.host[0],
-                    port=port_of(sockets),
-                    public_url=settings.public_url,
-                    allowed=settings.host_names,
-                )
-                self._addresses.append((sockets, Listener(self._handler, base, limits or Limits())))
+        self._addresses = [
+            (sockets, Listener(self._handler, Base(scheme, port_of(sockets), settings), limits or Limits()))
+            for scheme, sockets in (("http", plain), ("https", tls))
+            if sockets is not None
+        ]
         self._servers: list[asyncio.Server] = []
 
     @property
@@ -148,7 +141,7 @@ class WebServer:
         self._application.start()
         for sockets, listener in self._addresses:
             secure: dict[str, Any] = {}
-            if listener.base.listening.startswith("https"):
+            if listener.base.scheme == "https":
                 secure = {"ssl": self._application.tls_context(), "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
             for bound in sockets:
                 self._servers.append(await loop.create_server(listener, sock=bound, backlog=_BACKLOG, **secure))

@@ -25,10 +25,11 @@ from aiohttp.http_exceptions import InvalidURLError
 from emulator.api.guards import LOOPBACK_NAMES, url_host
 from emulator.api.headers import Headers
 from emulator.api.json_body import LARGEST_BODY
-from emulator.api.messages import BodyParts, Fields, Request, Response, Stream
+from emulator.api.messages import BodyParts, Fields, Response, Stream
 from emulator.api.render import VARY, refusal, wants_gzip
 from emulator.api.service import finish
 from emulator.bank.errors import BankError
+from emulator.settings import ServeSettings
 
 MAX_TARGET_BYTES = 8190
 MAX_FIELD_BYTES = 16380  # fits a PEM certificate with its chain; must differ from the target's limit, see `_too_long`
@@ -64,19 +65,10 @@ def wire_refusal(status: int, text: str) -> Response:
 
 
 def body_too_large() -> Response:
-    """413 for a body over the limit."""
     return wire_refusal(413, f"The body is larger than {MAX_BODY_BYTES} bytes.")
 
 
-def abandoned(request: Request) -> Response:
-    """503 for long work that ends with the process."""
-    response = wire_refusal(503, "The bank cannot answer at the moment; the changes made so far remain.")
-    finish(response, Headers(request.headers))
-    return response
-
-
 def _headers_too_large(what: str) -> Response:
-    """431; `what` names the limit that was exceeded."""
     return wire_refusal(431, f"The headers are too large: {what}.")
 
 
@@ -228,14 +220,14 @@ class Base:
     """The base of links in answers of one listener, depending on the Host header of the request.
 
     It is the public address if one is set; else the scheme and the Host header, if that is an allowed name (a loopback
-    name, the listening address, `--allow-host`); else the listening address.
+    name, a `--host`, an `--allow-host`); else the listening address.
     """
 
-    def __init__(self, *, scheme: str, host: str, port: int, public_url: str | None, allowed: tuple[str, ...]) -> None:
-        self._scheme = scheme
-        self.listening = f"{scheme}://{url_host(host)}:{port}"
-        self._public = public_url.rstrip("/") if public_url else None
-        self._allowed = LOOPBACK_NAMES | {url_host(host).lower()} | {url_host(name).lower() for name in allowed}
+    def __init__(self, scheme: str, port: int, settings: ServeSettings) -> None:
+        self.scheme = scheme
+        self.listening = f"{scheme}://{url_host(settings.host[0])}:{port}"
+        self._public = settings.public_url.rstrip("/") if settings.public_url else None
+        self._allowed = LOOPBACK_NAMES | {url_host(name).lower() for name in settings.host_names}
 
     def of(self, host: str | None) -> str:
         """The base of links, `http://host:port`, for a request whose Host header is `host`."""
@@ -246,7 +238,7 @@ class Base:
         parts = _NAME_AND_PORT.fullmatch(host)
         if parts is None or parts[1].lower() not in self._allowed or int(parts[2] or 0) > _LAST_PORT:
             return self.listening
-        return f"{self._scheme}://{host}"
+        return f"{self.scheme}://{host}"
 
 
 CLOSE = "Connection: close"
@@ -274,11 +266,6 @@ def _date(now: int) -> bytes:
     return _DATE + formatdate(now, usegmt=True).encode()
 
 
-def _packer() -> zlib._Compress:
-    """What compresses a body, in one piece or several."""
-    return zlib.compressobj(level=1, wbits=_GZIP)
-
-
 def accept_encoding(message: RawRequestMessage) -> str:
     """The codings that a client accepts, of all its lines."""
     return ", ".join(message.headers.getall(ACCEPT_ENCODING, ()))
@@ -295,8 +282,7 @@ def encoded(response: Response, accepted: str) -> Response:
         return response
     names = {name.lower() for name, _ in headers}
     if accepted and names.isdisjoint(("content-encoding", "digest")) and wants_gzip(accepted):
-        packer = _packer()
-        body = packer.compress(body) + packer.flush()
+        body = zlib.compress(body, level=1, wbits=_GZIP)
         headers = [*headers, ("Content-Encoding", "gzip")]
     if names.isdisjoint(("content-encoding", "vary")):
         headers = [*headers, ("Vary", "Accept-Encoding")]
@@ -319,7 +305,7 @@ async def blocks(
     framing = [f"Content-Length: {len(response.body) + parts.size}"]
     packer = None
     if message.version != HttpVersion10 and wants_gzip(accept_encoding(message)):
-        packer = _packer()
+        packer = zlib.compressobj(level=1, wbits=_GZIP)
         framing = ["Transfer-Encoding: chunked"]
         headers.append(("Content-Encoding", "gzip"))
     yield head(Response(response.status, headers), framing + _connection(message, last=last))

@@ -105,7 +105,7 @@ async def measure(kind: str, rows: int, *, judging: bool) -> None:
     with TemporaryDirectory() as folder:
         requests = prepared(Path(folder), kind)
         application = assemble.assemble(ServeSettings(state=Path(folder), port=8080))
-        base = Base(scheme="http", host="127.0.0.1", port=8080, public_url=None, allowed=())
+        base = Base("http", 8080, ServeSettings())
         handler = Handler(application)
         sink = Sink()
         connection = Listener(handler, base, Limits())()

@@ -291,7 +291,7 @@ def faults() -> str:
 
 
 def metrics() -> str:
-    from emulator.metrics.table import METRICS
+    from emulator.metrics.page import METRICS
 
     rows = (
         (f"`{one.full_name}`", one.kind, ", ".join(f"`{label}`" for label in one.labels), one.about) for one in METRICS

@@ -23,7 +23,7 @@ from emulator.scenario import loader
 from emulator.scenario.effects import effects
 from emulator.scenario.steps import step_kinds
 from emulator.settings import FLAGS
-from emulator.web.pages.operation_reference import Reference
+from emulator.web.pages.docs_pages import Reference
 from tests.docs.pictures import layers, statuses_picture
 from tests.docs.sections import PICTURES, README, ROOT, SECTIONS, renewed, texts
 

@@ -24,7 +24,7 @@ from emulator.assemble.turns import Turns
 from emulator.metrics.counts import ProcessCounts
 from emulator.settings import ServeSettings
 from emulator.store import Documents, WriteGroup
-from emulator.web.application import Answering, Watching
+from emulator.web.handler import Answering, Watchers
 from emulator.web.server import WebServer, listen, port_of
 from emulator.web.wire import Limits
 
@@ -86,7 +86,7 @@ class MadeUpSite:
         if self.store is not None:
             yield SimpleNamespace(bank=SimpleNamespace(name="default", documents=self.store))
 
-    def around(self, local: Answering, _watching: Watching) -> Answering:
+    def around(self, local: Answering, _watchers: Watchers) -> Answering:
         return local
 
     def turn(self) -> Turns:

@@ -50,7 +50,6 @@ def overview(screen: Screen) -> Response:
 
 
 def change_clock(screen: Screen) -> Steps:
-    """Advance bank time by a duration, freeze it or let it run."""
     by, mode = screen.form.get("by"), screen.form.get("mode")
     if mode:
         yield from screen.ask_in_steps("PUT", "clock", {"mode": mode})
@@ -149,7 +148,6 @@ def reset(screen: Screen) -> Steps:
 
 
 def generate(screen: Screen) -> Steps:
-    """Generate customers with accounts and transactions."""
     numbers: dict[str, Any] = {}
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
@@ -160,7 +158,6 @@ def generate(screen: Screen) -> Steps:
 
 
 def banks(screen: Screen) -> Response:
-    """List the banks of this process, each with the address of its console."""
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
     listed = [
         {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
@@ -188,13 +185,7 @@ def delete_bank(screen: Screen) -> Steps:
 
 
 def tpps(screen: Screen) -> Response:
-    """List all issued TPPs, with the form for a new one."""
-    return screen.page(
-        "tpps",
-        tpps=screen.every("tpps"),
-        roles=ROLES,
-        flaws=FLAWS,
-    )
+    return screen.page("tpps", tpps=screen.every("tpps"), roles=ROLES, flaws=FLAWS)
 
 
 def issue_tpp(screen: Screen) -> Steps:

@@ -28,7 +28,7 @@ from emulator.bank.kinds import (
 )
 from emulator.bank.money import plain
 from emulator.web.console import payments, plot
-from emulator.web.console.screen import MOST, ControlRefused, DisplayNames, Screen
+from emulator.web.console.screen import MOST, ControlRefused, Screen
 from emulator.web.pages import sca_pages
 
 PER_PAGE = 50
@@ -88,7 +88,7 @@ def one(screen: Screen) -> Response:
     return screen.page(
         "customer",
         customer=customer,
-        accounts=[{**account, "plot": _plot(screen, account)} for account in accounts],
+        accounts=[{**account, "plot": _plot(screen, account, TRANSACTION)} for account in accounts],
         cards=[
             {**card, "available": _card_available(screen, card)}
             for card in documents.find(CARD, customerId=customer["id"])
@@ -102,43 +102,56 @@ def _card_available(screen: Screen, card: Card) -> str:
     return plain(accounts.card_balances(screen.bank, card)["forwardAvailable"], card["currency"])
 
 
-def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION) -> plot.Plot:
-    return plot.draw(plot.closing_balances(screen.bank, holder, kind=kind))
+def _plot(screen: Screen, holder: Account | Card, kind: EntryKind) -> plot.Plot:
+    return plot.draw(plot.closing_balances(screen.bank, holder, kind))
 
 
 def account(screen: Screen) -> Response:
-    """Show an account: balances, their plot, pending transactions, and booked ones page by page."""
     document = screen.bank.documents.get(ACCOUNT, screen.params["id"])
     if document is None:
         return screen.missing("account")
-    available = plain(ledger.available(document), document["currency"])
-    values = _entries(screen, TRANSACTION, document)
-    values |= {shelf: [_line(entry) for entry in values[shelf]] for shelf in ("pending", "booked")}
-    return screen.page("account", account={**document, "available": available}, **values)
+    facts = {
+        "Booked": document["booked"],
+        "Available": plain(ledger.available(document), document["currency"]),
+        "Reserved": document["reserved"],
+        "Credit line": document["creditLine"],
+    }
+    return _account_page(screen, document, TRANSACTION, facts)
 
 
 def card(screen: Screen) -> Response:
-    """Show a card account with its transactions."""
     document = screen.bank.documents.get(CARD, screen.params["id"])
     if document is None:
         return screen.missing("card account")
-    available = _card_available(screen, document)
-    values = _entries(screen, CARD_TRANSACTION, document)
-    return screen.page("card", card={**document, "available": available}, **values)
+    facts = {
+        "Booked": document["booked"],
+        "Available": _card_available(screen, document),
+        "Credit limit": document["creditLimit"],
+    }
+    return _account_page(screen, document, CARD_TRANSACTION, facts)
 
 
-def _entries(screen: Screen, kind: EntryKind, holder: Account | Card) -> dict[str, Any]:
-    """The values that the pages of an account and of a card share: the plot and the entries."""
+def _account_page(screen: Screen, holder: Account | Card, kind: EntryKind, facts: Mapping[str, str]) -> Response:
+    """Show an account or a card: balances, their plot, pending transactions, and booked ones page by page."""
     documents = screen.bank.documents
     pending, booked = (f"{holder['id']}|{shelf}" for shelf in (transactions.PENDING, transactions.BOOKED))
     part = screen.part(documents.range_count(kind, "shelf", group=booked), size=PER_PAGE)
-    return {
-        "plot": _plot(screen, holder, kind),
-        "pending": documents.range(kind, "shelf", group=pending, reverse=True, limit=MOST),
-        "booked": documents.range(kind, "shelf", group=booked, reverse=True, offset=part.offset, limit=part.size),
-        "drift": _drift(screen, kind, holder),
-        "part": part,
-    }
+
+    def lines(group: str, offset: int, limit: int) -> list[dict[str, Any]]:
+        entries: list[Any] = documents.range(kind, "shelf", group=group, reverse=True, offset=offset, limit=limit)
+        return [_line(entry) for entry in entries]
+
+    return screen.page(
+        "account",
+        account=holder,
+        is_card=kind is CARD_TRANSACTION,
+        facts=facts,
+        plot=_plot(screen, holder, kind),
+        pending=lines(pending, 0, MOST),
+        booked=lines(booked, part.offset, part.size),
+        drift=_drift(screen, kind, holder),
+        part=part,
+    )
 
 
 def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict[str, Any]] | None:
@@ -155,8 +168,8 @@ def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict
                 coming = min((one.since for one in shown if one.since is not None and one.since > now), default=None)
                 rows.append(
                     {
-                        "stored": _facts(entry),
-                        "seen": [_facts(one.entry) for one in seen],
+                        "stored": _line(entry),
+                        "seen": [_line(one.entry) for one in seen],
                         "coming": coming,
                         "effects": sorted({effect for one in shown for effect in one.effects}),
                     }
@@ -164,37 +177,28 @@ def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict
     return rows[:MOST]
 
 
-def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The distinguishing members of an entry of an account or card, under common names."""
-    amount = entry.get("transactionAmount") or entry
-    return {
-        "id": entry.get("cardTransactionId") or entry["id"],
-        "status": entry["status"],
-        "date": entry.get("bookingDate") or entry.get("valueDate") or entry["transactionDate"],
-        "text": _line(entry)["text"] if amount is entry else entry.get("transactionDetails", ""),
-        "amount": amount["amount"],
-        "currency": amount["currency"],
-    }
-
-
-def _line(transaction: Mapping[str, Any]) -> dict[str, Any]:
-    """A transaction with the counterparty's name and number, and its text."""
-    outgoing = Decimal(transaction["amount"]) < 0
-    side = "creditor" if outgoing else "debtor"
-    account = transaction.get(f"{side}Account") or {}
-    structured = transaction.get("remittanceInformationStructuredArray") or []
-    text = transaction.get("remittanceInformationUnstructured") or " ".join(
+def _line(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of an account or a card under common names, with its text and, of an account, the other side."""
+    date = entry.get("bookingDate") or entry.get("valueDate") or entry.get("transactionDate", "")
+    if "transactionAmount" in entry:
+        names = {"id": entry.get("cardTransactionId") or entry["id"], "text": entry.get("transactionDetails", "")}
+        return {**entry, "date": date, **names, **entry["transactionAmount"]}
+    side = "creditor" if Decimal(entry["amount"]) < 0 else "debtor"
+    other = entry.get(f"{side}Account") or {}
+    structured = entry.get("remittanceInformationStructuredArray") or []
+    text = entry.get("remittanceInformationUnstructured") or " ".join(
         [
-            *transaction.get("remittanceInformationUnstructuredArray", []),
+            *entry.get("remittanceInformationUnstructuredArray", []),
             *(f"KID {reference['reference']}" for reference in structured),
         ]
     )
     return {
-        **transaction,
-        "other": transaction.get(f"{side}Name") or "",
-        "otherAccount": account.get("iban") or account.get("bban") or "",
+        **entry,
+        "date": date,
+        "other": entry.get(f"{side}Name") or "",
+        "otherAccount": other.get("iban") or other.get("bban") or "",
         "text": text,
-        "entries": transaction["batch"]["entries"] if "batch" in transaction else [],
+        "entries": entry["batch"]["entries"] if "batch" in entry else [],
     }
 
 
@@ -202,7 +206,6 @@ def _line(transaction: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sca_listing(screen: Screen) -> Response:
-    """List open and past authentications, newest first, with buttons to end the open ones."""
     bank = screen.bank
     waiting = sca_control.waiting(bank, sca_control.LOOKED_AT)
     return screen.page(
@@ -231,11 +234,10 @@ def _who(screen: Screen, document: Sca) -> list[dict[str, Any]]:
     national_id = document.get("person") or document.get("nationalId")
     if national_id is None:
         return sca_pages.known_people(screen.bank, document, most=20)
-    return [{"nationalId": national_id, "name": DisplayNames(screen.bank).person(national_id)}]
+    return [{"nationalId": national_id, "name": screen.name_of("person", national_id)}]
 
 
 def end_sca(screen: Screen) -> Response:
-    """Approve, decline, expire or fail an SCA without the customer's browser."""
     how = screen.form.get("how")
     if how not in ENDS:
         raise ControlRefused(400, ["Choose approve, reject, expire or fail."])
@@ -253,7 +255,6 @@ def end_sca(screen: Screen) -> Response:
 
 
 def consent_listing(screen: Screen) -> Response:
-    """List consents and sessions, newest first."""
     bank = screen.bank
     newest = bank.documents.range(SESSION, "created", reverse=True, limit=MOST)
     return screen.page(

@@ -81,13 +81,11 @@ class Sessions:
         return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
 
     def is_live(self, cookie_value: str) -> bool:
-        """Whether a cookie belongs to a login that has not ended."""
         identity, started = self._read(cookie_value)
         is_young = started > (self._clock() - LIFETIME).timestamp()
         return identity is not None and is_young and identity not in self._logouts.ended
 
     def end(self, cookie_value: str) -> Generator[object, None, None]:
-        """End a login, in steps."""
         identity, started = self._read(cookie_value)
         if identity is not None:
             yield from self._logouts.log_out(identity, started)
@@ -216,15 +214,7 @@ class Console(BarePages):
             wrong = f"Too many wrong tokens: try again in {seconds} s." if seconds else "That is not the token."
             headers = (("Retry-After", str(seconds)),) if seconds else ()
         status = (429 if headers else 403) if wrong else 401
-        return html(
-            request,
-            "console/login.html",
-            status=status,
-            headers=headers,
-            same_origin=True,
-            place=place,
-            wrong=wrong,
-        )
+        return html(request, "console/login.html", status=status, headers=headers, place=place, wrong=wrong)
 
 
 def _cookie(request: Request) -> LoginCookie:

@@ -147,7 +147,6 @@ def _three_digits(number: float) -> str:
 
 
 def one(screen: Screen) -> Response:
-    """Show a payment: its statuses so far, those it can reach, its authentications, and the request that created it."""
     bank = screen.bank
     payment = bank.documents.get(PAYMENT, screen.params["id"])
     if payment is None:
@@ -175,7 +174,6 @@ def one(screen: Screen) -> Response:
 
 
 def advance(screen: Screen) -> Response:
-    """Advance a payment by one status, to a chosen status, or to rejection."""
     to = screen.form.get("to")
     screen.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
     return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")

@@ -20,22 +20,14 @@ LEFT, RIGHT, TOP, BOTTOM = 76, 10, 12, 26
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """A labelled position on an axis."""
-
-    at: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
 class Plot:
     """A balance plot in the units of its view box; `balances` are the closing balances by day, oldest first."""
 
     line: str
     area: str
     zero: float | None
-    rows: list[Tick]
-    columns: list[Tick]
+    rows: list[tuple[float, str]]  # where, and the label
+    columns: list[tuple[float, str]]
     balances: list[tuple[date, Decimal]]
 
     @property
@@ -47,19 +39,17 @@ class Plot:
         return max(self.balances, key=lambda day: day[1])
 
 
-def closing_balances(
-    bank: Bank, holder: Account | Card, *, kind: EntryKind = TRANSACTION, days: int = DAYS, most: int = MOST_READ
-) -> list[tuple[date, Decimal]]:
+def closing_balances(bank: Bank, holder: Account | Card, kind: EntryKind) -> list[tuple[date, Decimal]]:
     """The booked balance at the end of each of the last days, computed backwards from the present booked balance.
 
-    For an account with more than `most` bookings in these days: only the days that the newest `most` cover.
+    For an account with more than MOST_READ bookings in these days: only the days that the newest of them cover.
     """
     today = bank.clock.today()
-    first = today - timedelta(days=days)
+    first = today - timedelta(days=DAYS)
     moved: dict[str, Decimal] = defaultdict(Decimal)
     # `order` begins with the booking date, so a date is a lower bound of its own day.
     newest = bank.documents.range_texts(
-        kind, "shelf", group=f"{holder['id']}|booked", low=first.isoformat(), reverse=True, limit=most
+        kind, "shelf", group=f"{holder['id']}|booked", low=first.isoformat(), reverse=True, limit=MOST_READ
     )
     booked_on = ""
     for text in newest:
@@ -67,7 +57,7 @@ def closing_balances(
         amount = entry["amount"] if kind is TRANSACTION else entry["transactionAmount"]["amount"]
         booked_on = str(entry["order"])[:10]
         moved[booked_on] += Decimal(amount)
-    if len(newest) == most:  # bookings of the oldest day may be missing: its closing balance is the last known one
+    if len(newest) == MOST_READ:  # bookings of the oldest day may be missing: its closing balance is the last known one
         first = min(date.fromisoformat(booked_on), today)
     # Bookings dated later than today (from a fixture) are part of the present balance.
     balance = Decimal(holder["booked"])
@@ -100,7 +90,7 @@ def draw(balances: list[tuple[date, Decimal]]) -> Plot:
     line = "".join(steps)
     floor = TOP + inner
     columns = [
-        Tick(across(index), f"{day.day} {day:%b}")
+        (across(index), f"{day.day} {day:%b}")
         for index, (day, _) in enumerate(balances)
         if day.day == 1 or (index == 0 and balances[0][0].day < 22)
     ]
@@ -108,7 +98,7 @@ def draw(balances: list[tuple[date, Decimal]]) -> Plot:
         line=line,
         area=f"{line}V{floor}H{across(0)}Z",
         zero=down(Decimal(0)) if low < 0 < high else None,
-        rows=[Tick(down(value), _short(value)) for value in rows],
+        rows=[(down(value), _short(value)) for value in rows],
         columns=columns,
         balances=balances,
     )

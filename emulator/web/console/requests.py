@@ -14,7 +14,6 @@ from emulator.web.console.screen import Screen, quote_segment
 
 
 def listing(screen: Screen) -> Response:
-    """List the exchanges that match the filter page by page, newest first."""
     asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
     exchanges = list(screen.service.log.newest())
     matching = [exchange for exchange in exchanges if _matches(exchange, asked)]
@@ -43,13 +42,11 @@ def _matches(exchange: Exchange, asked: Mapping[str, str]) -> bool:
 
 
 def repeat(screen: Screen) -> Response:
-    """Send the request again with a new signature, and show the new exchange."""
     repeated = screen.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
     return screen.go("requests", repeated["id"], done="repeated")
 
 
 def one(screen: Screen) -> Response:
-    """Show an exchange in full."""
     exchange = screen.service.log.get(screen.params["id"])
     if exchange is None:
         return screen.missing("request")
@@ -135,17 +132,10 @@ _GROUPS = (
     ("Not seen: these have no result", ("not-seen", "skipped")),
     ("Passed", ("pass",)),
 )
-_WORDS = {
-    "fail": "failed",
-    "warn": "warning",
-    "not-seen": "not seen",
-    "skipped": "skipped",
-    "pass": "passed",
-}
+_WORDS = {"fail": "failed", "warn": "warning", "not-seen": "not seen", "skipped": "skipped", "pass": "passed"}
 
 
 def conformance(screen: Screen) -> Response:
-    """Show the conformance report on the TPPs' requests, check by check."""
     from emulator.conformance.report import NO_OCCASION  # it imports all that reads the files of checks
 
     report = screen.ask("GET", "conformance")

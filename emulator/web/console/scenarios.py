@@ -31,17 +31,12 @@ def active_rules(screen: Screen) -> list[dict[str, Any]]:
 
 
 def listing(screen: Screen) -> Response:
-    """List the ready scenarios and the active rules."""
     return screen.page(
-        "scenarios",
-        scenarios=screen.every("scenarios"),
-        active=target.applied(screen.bank),
-        rules=active_rules(screen),
+        "scenarios", scenarios=screen.every("scenarios"), active=target.applied(screen.bank), rules=active_rules(screen)
     )
 
 
 def one(screen: Screen) -> Response:
-    """Show the file of a ready scenario."""
     name = screen.params["name"]
     path = loader.library().get(name)
     if path is None:
@@ -56,14 +51,7 @@ def own(screen: Screen, *, checked: bool = False) -> Response:
 
 def _editor(screen: Screen, text: str, *, name: str = "", checked: bool = False) -> Response:
     ready = next((line for line in screen.every("scenarios") if line["name"] == name), None) if name else None
-    return screen.page(
-        "scenario",
-        text=text,
-        name=name,
-        ready=ready,
-        checked=checked,
-        lines=text.count("\n") + 2,
-    )
+    return screen.page("scenario", text=text, name=name, ready=ready, checked=checked, lines=text.count("\n") + 2)
 
 
 def check(screen: Screen) -> Steps:
@@ -100,7 +88,6 @@ def apply(screen: Screen) -> Steps:
 
 
 def play(screen: Screen) -> Response:
-    """Play the story of a ready scenario and show the result of each step."""
     name = screen.params["name"]
     if name not in loader.library():
         return screen.missing("scenario")

@@ -13,11 +13,12 @@ from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
-from emulator.store import StoreUnwritable
+from emulator.store import Kind, StoreUnwritable
 from emulator.web.pages.browser import PageForm, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
 
 MOST = 100  # entries of a list on one page
+_NAMED: dict[str, Kind[Any]] = {kind.name: kind for kind in (ACCOUNT, AGREEMENT, CARD, CUSTOMER)}
 
 # `Control.handle` of the control interface, passed in by `assemble`.
 Answering = Callable[["BankService", Request], Answered]
@@ -31,10 +32,6 @@ class ControlRefused(Exception):
         self.status = status
         self.texts = texts
         self.members = members
-
-
-def _json(body: Any) -> bytes:
-    return b"" if body is None else json.dumps(body).encode()
 
 
 def _value(answer: Response | Stream) -> Any:
@@ -115,18 +112,21 @@ class Screen:
 
     @property
     def home(self) -> str:
-        """The address of the overview."""
         return root_of(self.request) + "/console"
 
-    def send(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> Answered:
+    def send(self, method: str, path: str, body: Any = None, *, yaml: str | None = None) -> Answered:
         """The raw answer of `/_emulator/PATH`, called with the browser's Host header, so that the same checks apply."""
         headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
-        if body or method in ("POST", "PUT"):
-            headers.append(("Content-Type", content_type))
+        content = b"" if body is None else json.dumps(body).encode()
+        if yaml is not None:
+            headers.append(("Content-Type", "application/yaml"))
+            content = yaml.encode()
+        elif content or method in ("POST", "PUT"):
+            headers.append(("Content-Type", "application/json"))
         if self.token is not None:
             headers.append(("Authorization", f"Bearer {self.token}"))
         target = f"{self.request.prefix}/_emulator/{path}"
-        asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
+        asked = Request(method, target, tuple(headers), content, self.request.base, self.request.prefix)
         return self.answering(self.service, asked)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -134,16 +134,13 @@ class Screen:
 
         Only for operations that wait for nothing: what a shared store answers would never arrive meanwhile.
         """
-        return _value(finished(self.send(method, path, _json(body))))
+        return _value(finished(self.send(method, path, body)))
 
     def ask_in_steps(
         self, method: str, path: str, body: Any = None, *, yaml: str | None = None
     ) -> Generator[object, None, Any]:
         """Like `ask`, for operations that may take long: other requests are answered between the steps."""
-        if yaml is not None:
-            answer = self.send(method, path, yaml.encode(), "application/yaml")
-        else:
-            answer = self.send(method, path, _json(body))
+        answer = self.send(method, path, body, yaml=yaml)
         while isinstance(answer, Unfinished):
             try:
                 yield answer.last
@@ -175,7 +172,6 @@ class Screen:
             self.request,
             f"console/{template}.html",
             status=refused.status if refused else status,
-            same_origin=True,
             at=self.at,
             home=self.home,
             request_base=self.request.base + self.request.prefix,
@@ -191,9 +187,20 @@ class Screen:
             logged_in=self.token is not None,
             # of the default bank, whose documents say who has logged out
             logout=self.home.removesuffix(f"{self.request.prefix}/console") + "/console/logout",
-            names=DisplayNames(bank),
+            names=self.name_of,
             **values,
         )
+
+    def name_of(self, kind: str, identity: str | None) -> str:
+        """The name of a person, an account or another resource; the id of one without a name."""
+        if not identity:
+            return "nobody yet" if kind == "person" else ""
+        named: Mapping[str, Any] | None
+        if kind == "person":
+            named = people.person(self.bank, identity)
+        else:
+            named = self.bank.documents.get(_NAMED[kind], identity)
+        return named["name"] if named and named.get("name") else identity
 
     @property
     def confirmed(self) -> bool:
@@ -223,7 +230,6 @@ class Screen:
         return see_other(self.at(*segments) + (f"?done={done}" if done else ""))
 
     def missing(self, what: str) -> Response:
-        """Answer 404 for a resource that does not exist."""
         return self.page("missing", status=404, what=what)
 
 
@@ -262,30 +268,3 @@ def sends(method: str, path: str, *, to: str, done: str) -> Callable[[Screen], R
 def quote_segment(name: str) -> str:
     """A name as one segment of a control address."""
     return quote(name, safe="") or "-"
-
-
-class DisplayNames:
-    """Names for the ids on a page; an id without a name stands for itself."""
-
-    def __init__(self, bank: Bank) -> None:
-        self._bank = bank
-
-    def person(self, national_id: str | None) -> str:
-        return _name(people.person(self._bank, national_id), national_id) if national_id else "nobody yet"
-
-    def account(self, account_id: str) -> str:
-        return _name(self._bank.documents.get(ACCOUNT, account_id), account_id)
-
-    def card(self, card_id: str) -> str:
-        return _name(self._bank.documents.get(CARD, card_id), card_id)
-
-    def agreement(self, agreement_id: str | None) -> str:
-        """The name of an agreement; empty for none."""
-        return _name(self._bank.documents.get(AGREEMENT, agreement_id), agreement_id) if agreement_id else ""
-
-    def customer(self, customer_id: str) -> str:
-        return _name(self._bank.documents.get(CUSTOMER, customer_id), customer_id)
-
-
-def _name(named: Mapping[str, Any] | None, identity: str) -> str:
-    return str((named or {}).get("name") or identity)

@@ -150,5 +150,4 @@ class Guard:
         return hmac.new(self._secret, purpose.encode(), hashlib.sha256).hexdigest()
 
     def is_token(self, purpose: str, token: str | None) -> bool:
-        """Whether `token` is the form token for `purpose`."""
         return token is not None and hmac.compare_digest(self.token(purpose).encode(), token.encode())

@@ -20,7 +20,7 @@ from emulator.bank.payment.self_service import OwnPayment
 from emulator.store import Kind
 from emulator.web.pages.browser import Guard, LoginCookie, PageForm, path_below, read_form, root_of
 from emulator.web.pages.rendering import BANK, Visit, see_other
-from emulator.web.pages.sca_pages import identity_number, known_people, methods, payment_kind
+from emulator.web.pages.sca_pages import identity_number, known_people
 from emulator.web.pages.wording import TEXTS
 
 STEPS = ("identity", "method")
@@ -34,8 +34,6 @@ def answer(bank: Bank, visit: Visit, guard: Guard) -> Response:
 
 
 class _MyVisit:
-    """One request to `/my`, with or without a login."""
-
     def __init__(self, bank: Bank, visit: Visit, guard: Guard) -> None:
         self._bank = bank
         self._visit = visit
@@ -124,7 +122,7 @@ class _MyVisit:
             person_name=None,
             number=typed,
             known=known_people(self._bank),
-            methods=methods(visit.language),
+            methods=sca.METHODS,
         )
 
     # The page of a logged-in customer
@@ -147,7 +145,6 @@ class _MyVisit:
             waiting=[self._waiting(payment) for payment in shown["payments"]],
             consents=[consent for consent in consents if consent["status"] == "valid"],
             past=[consent for consent in consents if consent["status"] != "valid"],
-            payment_kind=payment_kind,
         )
 
     def _waiting(self, payment: OwnPayment) -> dict[str, Any]:

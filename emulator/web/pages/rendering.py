@@ -32,6 +32,7 @@ STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
     ".svg": "image/svg+xml",
 }
 
@@ -80,16 +81,16 @@ def html(
     *,
     status: int = 200,
     language: str = "en",
-    same_origin: bool = False,
+    redirects: bool = False,
     headers: tuple[tuple[str, str], ...] = (),
     **values: Any,
 ) -> Response:
-    """Render a page from a template; `same_origin`: its forms never redirect to another origin."""
+    """Render a page from a template; `redirects`: its forms may redirect to another origin."""
     text = environment().get_template(template).render(root=root_of(request), language=language, **values)
     sent = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("Content-Language", language),
-        ("Content-Security-Policy", _POLICY_SAME_ORIGIN if same_origin else _POLICY),
+        ("Content-Security-Policy", _POLICY if redirects else _POLICY_SAME_ORIGIN),
         *_HEADERS,
         *headers,
     ]
@@ -98,7 +99,7 @@ def html(
 
 def bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
     """A page that shows nothing of the bank, for requests that are refused."""
-    return html(request, "console/bare.html", status=status, same_origin=True, headers=headers, title=title, text=text)
+    return html(request, "console/bare.html", status=status, headers=headers, title=title, text=text)
 
 
 class BarePages:
@@ -119,7 +120,7 @@ def wants_page(request: Request) -> bool:
 def nothing_here(request: Request) -> Response:
     """Answer 404 to a browser for an address that does not exist, with links to existing pages."""
     title, text = "Page not found", f"The bank has no page at {path_below(request)[:200]}."
-    return html(request, "console/nothing.html", status=404, same_origin=True, title=title, text=text)
+    return html(request, "console/nothing.html", status=404, title=title, text=text)
 
 
 def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
@@ -128,17 +129,17 @@ def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Re
 
 
 @lru_cache(maxsize=64)
-def _load(name: str) -> tuple[bytes, str] | None:
-    """Content and version of a static file; only files listed in the folder are opened."""
-    if name not in {path.name for path in STATIC.iterdir() if path.suffix in _TYPES}:
+def _load(folder: Path, name: str) -> tuple[bytes, str] | None:
+    """Content and version of a file; only files listed in the folder are opened."""
+    if name not in {path.name for path in folder.iterdir() if path.suffix in _TYPES}:
         return None
-    content = (STATIC / name).read_bytes()
+    content = (folder / name).read_bytes()
     return content, hashlib.sha256(content).hexdigest()[:16]
 
 
 def versioned(name: str) -> str:
     """`static/NAME?v=VERSION`: the address changes with the content, so browsers may cache it for good."""
-    loaded = _load(name)
+    loaded = _load(STATIC, name)
     if loaded is None:
         raise LookupError(f"the static file {name} does not exist")
     return f"static/{name}?v={loaded[1]}"
@@ -148,25 +149,28 @@ class StaticFiles:
     """The handler for `/static/...`, with the same files for every bank."""
 
     def handle(self, _service: BankService, request: Request) -> Response:
-        """Answer GET and HEAD; 404 for a file that does not exist."""
         if request.method not in ("GET", "HEAD"):
             return _plain(405, "Static files are read with GET.", ("Allow", "GET, HEAD"))
-        name = path_below(request).removeprefix("/static/")
-        loaded = _load(name)
-        if loaded is None:
-            return _plain(404, "The file does not exist.")
-        content, version = loaded
-        tag = f'"{version}"'
-        lasting = f"v={version}" in request.target
-        sent = [
-            ("Content-Type", _TYPES[Path(name).suffix]),
-            ("Cache-Control", "public, max-age=31536000, immutable" if lasting else "no-cache"),
-            ("ETag", tag),
-            ("X-Content-Type-Options", "nosniff"),
-        ]
-        if tag in (header(request, "if-none-match") or ""):
-            return Response(304, sent)
-        return Response(200, sent, content)
+        return file(request, STATIC, path_below(request).removeprefix("/static/"))
+
+
+def file(request: Request, folder: Path, name: str) -> Response:
+    """A file of ours for GET and HEAD; 404 for one that does not exist."""
+    loaded = _load(folder, name)
+    if loaded is None:
+        return _plain(404, "The file does not exist.")
+    content, version = loaded
+    tag = f'"{version}"'
+    lasting = f"v={version}" in request.target
+    sent = [
+        ("Content-Type", _TYPES[Path(name).suffix]),
+        ("Cache-Control", "public, max-age=31536000, immutable" if lasting else "no-cache"),
+        ("ETag", tag),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+    if tag in (header(request, "if-none-match") or ""):
+        return Response(304, sent)
+    return Response(200, sent, content)
 
 
 def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:
@@ -202,31 +206,8 @@ class Visit:
         purpose = header(self.request, "sec-purpose") or ""
         return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"
 
-    def answered(self, guard: Guard, answer: Callable[[], Response]) -> Response:
-        """The answer, or the page that says why there is none.
-
-        403 for an unknown host name or a form of another site, 405 for other methods, 400 and 415 for an unreadable
-        form, 503 for a store without room.
-        """
-        if not guard.knows_host(self.request):
-            return self.notice(403, "foreign_title", self.say("host_text"))
-        if self.request.method not in ("GET", "HEAD", "POST"):
-            allowed = (("Allow", "GET, HEAD, POST"),)
-            return self.notice(405, "method_title_405", self.say("method_text_405"), headers=allowed)
-        if self.request.method == "POST" and guard.is_foreign(self.request):
-            return self.notice(403, "foreign_title", self.say("foreign_text"))
-        try:
-            return answer()
-        except FormRefused as error:
-            return self.notice(error.status, "form_title", self.say("form_text"))
-        except StoreVoid:
-            raise
-        except StoreUnwritable:
-            return self.unwritable(503)
-
     @property
     def path(self) -> str:
-        """The path of the page, for links."""
         return root_of(self.request) + path_below(self.request)
 
     @property
@@ -235,12 +216,11 @@ class Visit:
         return f"{self.path}?lang={self.chosen}" if self.chosen else self.path
 
     def say(self, key: str, **values: object) -> str:
-        """A text of the page in its language."""
         return translated(key, self.language).format(**values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page in the language of the visit; `values` may replace `path` and `address`."""
-        values = {"say": self.say, "path": self.path, "address": self.address, "languages": LANGUAGES, **values}
+        values = {"say": self.say, "path": self.path, "address": self.address, "redirects": True, **values}
         headers = (VARY, *values.pop("headers", ()))
         return html(self.request, template, status=status, language=self.language, headers=headers, **values)
 
@@ -249,11 +229,9 @@ class Visit:
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)
 
     def unwritable(self, status: int) -> Response:
-        """The answer where a change could not be stored."""
         return self.notice(status, "down_title", self.say("down_text"))
 
     def unknown(self) -> Response:
-        """The answer to an address that the bank does not know."""
         return self.notice(404, "unknown_title", self.say("unknown_text"))
 
 
@@ -272,9 +250,29 @@ class CustomerPages:
         self._ancestors = ancestors
 
     def handle(self, service: BankService, request: Request) -> Response:
-        """Answer with a page, a redirect after a form, or a page that says why there is none."""
-        visit = Visit(request)
-        return self._framed(visit.answered(self._guard, lambda: self._answer(service.bank, visit, self._guard)))
+        return self._framed(self._answered(service.bank, Visit(request)))
+
+    def _answered(self, bank: Bank, visit: Visit) -> Response:
+        """A page, a redirect after a form, or the page that says why there is none.
+
+        403 for an unknown host name or a form of another site, 405 for other methods, 400 and 415 for an unreadable
+        form, 503 for a store without room.
+        """
+        if not self._guard.knows_host(visit.request):
+            return visit.notice(403, "foreign_title", visit.say("host_text"))
+        if visit.request.method not in ("GET", "HEAD", "POST"):
+            allowed = (("Allow", "GET, HEAD, POST"),)
+            return visit.notice(405, "method_title_405", visit.say("method_text_405"), headers=allowed)
+        if visit.request.method == "POST" and self._guard.is_foreign(visit.request):
+            return visit.notice(403, "foreign_title", visit.say("foreign_text"))
+        try:
+            return self._answer(bank, visit, self._guard)
+        except FormRefused as error:
+            return visit.notice(error.status, "form_title", visit.say("form_text"))
+        except StoreVoid:
+            raise
+        except StoreUnwritable:
+            return visit.unwritable(503)
 
     def no_bank(self, request: Request, _name: str) -> Response:
         """Answer 404 for a bank that does not exist, as for any unknown link."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 from emulator.api.messages import Delivery, Response
-from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
@@ -23,7 +23,6 @@ from emulator.bank.payment import baskets, payment_views
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
 from emulator.web.pages.rendering import Visit, see_other
-from emulator.web.pages.wording import NORWEGIAN, day, translated
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
@@ -50,14 +49,14 @@ def answer(bank: Bank, visit: Visit, guard: Guard) -> Response:
     return response
 
 
+@dataclass(slots=True)
 class _ScaVisit:
     """One request to an open SCA: shows the page of its step, or processes its form."""
 
-    def __init__(self, bank: Bank, visit: Visit, document: Sca, csrf: str) -> None:
-        self._bank = bank
-        self._visit = visit
-        self._document = document
-        self._csrf = csrf
+    bank: Bank
+    visit: Visit
+    document: Sca
+    csrf: str
 
     def show(self) -> Response:
         """The page of the step, or the redirect to the TPP if the SCA cannot continue."""
@@ -68,11 +67,11 @@ class _ScaVisit:
         if failed is not None:
             return failed
         if form.get("action") == "decline":
-            return self._ended(lambda: sca.decline(self._bank, self._document))
-        step = sca.step(self._bank, self._document)
+            return self._ended(lambda: sca.decline(self.bank, self.document))
+        step = sca.step(self.bank, self.document)
         if form.get("step") != step:
             # The form of an earlier step, from another tab or the Back button: show the present step.
-            return see_other(self._visit.address)
+            return see_other(self.visit.address)
         form.action("approve" if step == "approve" else "continue")
         actions = {
             "identity": self._identify,
@@ -84,20 +83,20 @@ class _ScaVisit:
 
     def _redirect_if_failed(self) -> Response | None:
         """The redirect to the TPP if the 10 minutes are over or the target of the SCA can no longer be approved."""
-        failure = sca.obstacle(self._bank, self._document)
+        failure = sca.obstacle(self.bank, self.document)
         if failure is None:
             return None
-        if self._visit.read_only:
-            return see_other(sca.failure_redirect(self._document["redirectUri"], failure))
-        return self._ended(lambda: sca.fail(self._bank, self._document, failure))
+        if self.visit.read_only:
+            return see_other(sca.failure_redirect(self.document["redirectUri"], failure))
+        return self._ended(lambda: sca.fail(self.bank, self.document, failure))
 
     def _ended(self, act: Callable[[], str | None]) -> Response:
         """Call `act`, which ends the SCA, and redirect to the TPP."""
-        with self._bank.documents.transaction():
+        with self.bank.documents.transaction():
             redirect = act()
         if redirect is None:
-            text = self._visit.say("left_text", tpp=self._document["tppName"])
-            return self._visit.notice(200, "left_title", text)
+            text = self.visit.say("left_text", tpp=self.document["tppName"])
+            return self.visit.notice(200, "left_title", text)
         return see_other(redirect)
 
     def _identify(self, form: PageForm) -> Response:
@@ -105,59 +104,59 @@ class _ScaVisit:
         national_id = identity_number(typed)
         if national_id is None:
             return self._page(wrong="identity_wrong", typed=typed[:40])
-        if people.person(self._bank, national_id) is None and sca.note_mistyping(self._bank, self._document):
+        if people.person(self.bank, national_id) is None and sca.note_mistyping(self.bank, self.document):
             return self._page(wrong="identity_unknown", typed=typed[:40])
-        with self._bank.documents.transaction():
-            redirect = sca.identify(self._bank, self._document, national_id)
-        return see_other(redirect or self._visit.address)
+        with self.bank.documents.transaction():
+            redirect = sca.identify(self.bank, self.document, national_id)
+        return see_other(redirect or self.visit.address)
 
     def _choose_method(self, form: PageForm) -> Response:
         try:
-            sca.choose_method(self._bank, self._document, form.get("method"))
+            sca.choose_method(self.bank, self.document, form.get("method"))
         except BankError:
             return self._page(wrong="method_wrong")
-        return see_other(self._visit.address)
+        return see_other(self.visit.address)
 
     def _choose_context(self, form: PageForm) -> Response:
         choice = form.get("acting")
         context, agreement = (people.PRIVATE, None) if choice == people.PRIVATE else (people.CORPORATE, choice)
         try:
-            sca.choose_context(self._bank, self._document, context, agreement)
+            sca.choose_context(self.bank, self.document, context, agreement)
         except BankError:
             return self._page(wrong="context_wrong")
-        return see_other(self._visit.address)
+        return see_other(self.visit.address)
 
     def _approve(self, form: PageForm) -> Response:
         chosen: list[str] | None = None
-        if self._document["purpose"] in sca.ACCOUNT_ACCESS:
-            accounts, cards = _to_share(self._bank, self._document)
+        if self.document["purpose"] in sca.ACCOUNT_ACCESS:
+            accounts, cards = _to_share(self.bank, self.document)
             offered = {account["id"] for account in accounts} | {card["id"] for card in cards}
             chosen = form.all("account")
             if offered and not chosen:
                 return self._page(wrong="access_none", ticked=chosen)
             if not offered.issuperset(chosen):
                 return self._page(wrong="access_wrong", ticked=chosen)
-        return self._ended(lambda: sca.complete(self._bank, self._document, chosen))
+        return self._ended(lambda: sca.complete(self.bank, self.document, chosen))
 
     def _page(self, *, wrong: str | None = None, typed: str | None = None, ticked: list[str] | None = None) -> Response:
         """The page of the present step, with the error in the last form and the values typed into it."""
-        document, visit = self._document, self._visit
-        step = sca.step(self._bank, document)
-        person = people.person(self._bank, document["person"]) if "person" in document else None
+        document, visit = self.document, self.visit
+        step = sca.step(self.bank, document)
+        person = people.person(self.bank, document["person"]) if "person" in document else None
         number = document.get("identityHint", "") if typed is None else typed
         shown: dict[str, Callable[[], dict[str, object]]] = {
-            "identity": lambda: {"number": number, "known": known_people(self._bank, document)},
-            "method": lambda: {"methods": methods(visit.language)},
-            "context": lambda: {"options": sca.options(self._bank, document), "person": person},
+            "identity": lambda: {"number": number, "known": known_people(self.bank, document)},
+            "method": lambda: {"methods": sca.METHODS},
+            "context": lambda: {"options": sca.options(self.bank, document), "person": person},
             "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
         return visit.page(
             f"sca/{step}.html",
             status=400 if wrong else 200,
-            csrf=self._csrf,
+            csrf=self.csrf,
             step=step,
             steps_done=len(document.get("passed", ())),
-            steps_ahead=sca.steps_ahead(self._bank, document),
+            steps_ahead=sca.steps_ahead(self.bank, document),
             tpp=document["tppName"],
             app=bool(document.get("app")),
             wrong=visit.say(wrong) if wrong else None,
@@ -167,16 +166,15 @@ class _ScaVisit:
         )
 
     def _to_approve(self) -> dict[str, object]:
-        document = self._document
-        _, agreement_id = sca.acting_as(self._bank, document)
-        agreement = self._bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
-        lines = _lines(self._bank, document)
-        accounts, cards = _to_share(self._bank, document)
+        document = self.document
+        _, agreement_id = sca.acting_as(self.bank, document)
+        agreement = self.bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
+        lines = _lines(self.bank, document)
+        accounts, cards = _to_share(self.bank, document)
         return {
             "kind": _TITLES.get(document["purpose"], "payments" if len(lines) > 1 else "payment"),
             "lines": lines,
             "totals": _totals(lines),
-            "payment_kind": payment_kind,
             "accounts": accounts,
             "cards": cards,
             "company": agreement["name"] if agreement else None,
@@ -187,14 +185,6 @@ def identity_number(typed: str) -> str | None:
     """The national identity number (or customer number of a company) without separators; None if it is not one."""
     number = re.sub(r"[\s.\-]", "", typed)
     return number if _NATIONAL_ID.fullmatch(number) else None
-
-
-def methods(language: str) -> list[tuple[str, str, str]]:
-    """The authentication methods for the page: value, name, explanation."""
-    return [
-        (method, translated(f"sca_method_{method}", language), translated(f"sca_method_hint_{method}", language))
-        for method in sca.METHODS
-    ]
 
 
 def _to_share(bank: Bank, document: Sca) -> tuple[list[Account], list[Card]]:
@@ -213,20 +203,6 @@ def _lines(bank: Bank, document: Sca) -> list[ApprovalItem]:
     if document["purpose"] == "basket":
         return baskets.summary(bank, document["target"])
     return []
-
-
-def payment_kind(language: str, line: ApprovalItem) -> str:
-    """The kind of a payment in words: `Instant transfer`, `Standing order, monthly from 2 March 2026`."""
-    product = products.table()[line["service"], line["product"]]
-    words = product.norwegian if language == NORWEGIAN else product.words
-    if "frequency" not in line:
-        return words
-    return translated("order_until" if "endDate" in line else "order_from", language).format(
-        product=words,
-        frequency=translated(f"frequency_{line['frequency']}", language),
-        start=day(line["startDate"], language),
-        end=day(line.get("endDate", ""), language),
-    )
 
 
 def _totals(payments: list[ApprovalItem]) -> list[tuple[str, str]]:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from importlib.resources import files
 
+from emulator.bank import products
 from emulator.bank.clock import OSLO, moment
+from emulator.bank.payment.payment_views import ApprovalItem
 
 NORWEGIAN = "nb"
 ENGLISH = "en"
@@ -85,9 +87,6 @@ def tone(status: str) -> str:
     return _TONE_OF.get(status, "quiet")
 
 
-FILTERS = (money, account_number, day, months, oslo, moment_in, abridged, tone)  # of the templates
-
-
 # Each text in Norwegian and in English.
 TEXTS: Mapping[str, Sequence[str]] = json.loads(files(__package__).joinpath("wording.json").read_bytes())
 
@@ -95,3 +94,20 @@ TEXTS: Mapping[str, Sequence[str]] = json.loads(files(__package__).joinpath("wor
 def translated(key: str, language: str) -> str:
     norwegian, english = TEXTS[key]
     return norwegian if language == NORWEGIAN else english
+
+
+def payment_kind(line: ApprovalItem, language: str) -> str:
+    """The kind of a payment in words: `Instant transfer`, `Standing order, monthly from 2 March 2026`."""
+    product = products.table()[line["service"], line["product"]]
+    words = product.norwegian if language == NORWEGIAN else product.words
+    if "frequency" not in line:
+        return words
+    return translated("order_until" if "endDate" in line else "order_from", language).format(
+        product=words,
+        frequency=translated(f"frequency_{line['frequency']}", language),
+        start=day(line["startDate"], language),
+        end=day(line.get("endDate", ""), language),
+    )
+
+
+FILTERS = (money, account_number, day, months, oslo, moment_in, abridged, tone, payment_kind)  # of the templates

@@ -15,19 +15,10 @@ import pytest
 from emulator.api.messages import Push, Request, Response, Stream
 from emulator.assemble import forwarding
 from emulator.assemble.forwarding import Broken, Entrance, Ways
-from tests.e2e.serving import both_loops
+from emulator.web.handler import Watchers
+from tests.e2e.serving import MadeUpSite, both_loops
 
 SECRET = b"a secret of thirty-two bytes here"
-
-
-class _Watching:
-    """The open event streams of the home."""
-
-    def add(self, stream: Any, /) -> None:
-        """Nothing counts them here."""
-
-    def discard(self, stream: Any, /) -> None:
-        """Nothing counts them here."""
 
 
 class Home:
@@ -42,7 +33,7 @@ class Home:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: self.unexpected.append(context))
         bound = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:{1}".format(*bound.getsockname())
-        self.entrance = Entrance(bound, "home", SECRET, self.answer, _Watching())
+        self.entrance = Entrance(bound, "home", SECRET, self.answer, Watchers(MadeUpSite()))
 
     async def answer(self, _bank: str, _request: Request) -> Response | Stream:
         """The answer to any request."""

@@ -18,7 +18,7 @@ from emulator.bank import sandbox
 from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
 from emulator.control.operation import BankSpec
-from emulator.metrics.table import METRICS, PROCESS
+from emulator.metrics.page import METRICS, PROCESS
 from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from tests.api.desk import DeskClient

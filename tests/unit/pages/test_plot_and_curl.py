@@ -6,6 +6,7 @@ import shlex
 from datetime import date, timedelta
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,12 +30,15 @@ def test_balances_are_worked_out_backwards_from_what_is_booked(bank: Bank) -> No
         entry = {"id": f"t{back}", "accountId": "a-1", "shelf": "a-1|booked", "order": f"{day}|x", "amount": amount}
         bank.documents.put(TRANSACTION, entry)
     account = bank.documents.get(ACCOUNT, "a-1") or {}
-    balances = plot.closing_balances(bank, account, days=3)
-    assert [str(balance) for _, balance in balances] == ["950.00", "1050.00", "1050.00", "1000.00"]
+    balances = plot.closing_balances(bank, account, TRANSACTION)
+    assert [str(balance) for _, balance in balances[-4:]] == ["950.00", "1050.00", "1050.00", "1000.00"]
+    assert len(balances) == plot.DAYS + 1
     assert balances[-1][0] == today
 
 
-def test_of_very_many_bookings_only_the_days_that_the_newest_cover_are_drawn(bank: Bank) -> None:
+def test_of_very_many_bookings_only_the_days_that_the_newest_cover_are_drawn(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
     today = bank.clock.today()
     for number in range(30):
         day = (today - timedelta(days=number // 3)).isoformat()
@@ -42,8 +46,9 @@ def test_of_very_many_bookings_only_the_days_that_the_newest_cover_are_drawn(ban
         entry = {"id": f"t{number}", "accountId": "a-1", "shelf": "a-1|booked", "order": order, "amount": "1.00"}
         bank.documents.put(TRANSACTION, entry)
     account = bank.documents.get(ACCOUNT, "a-1") or {}
-    whole = plot.closing_balances(bank, account, days=20)
-    part = plot.closing_balances(bank, account, days=20, most=11)
+    whole = plot.closing_balances(bank, account, TRANSACTION)
+    monkeypatch.setattr(plot, "MOST_READ", 11)
+    part = plot.closing_balances(bank, account, TRANSACTION)
     assert part == whole[-len(part) :]
     assert part[0][0] == today - timedelta(days=3)
 
@@ -63,7 +68,7 @@ def test_a_balance_below_zero_shows_where_zero_is() -> None:
 def test_every_balance_lies_inside_the_picture(cents: list[int]) -> None:
     drawn = plot.draw([(FIRST + timedelta(days=n), Decimal(value) / 100) for n, value in enumerate(cents)])
     assert 2 <= len(drawn.rows) <= 8
-    assert all(plot.TOP - 0.1 <= row.at <= plot.HEIGHT - plot.BOTTOM + 0.1 for row in drawn.rows)
+    assert all(plot.TOP - 0.1 <= down <= plot.HEIGHT - plot.BOTTOM + 0.1 for down, _ in drawn.rows)
     for part in drawn.line.replace("M", " ").replace("H", " H").replace("V", " V").split():
         if part.startswith("V"):
             assert plot.TOP - 0.1 <= float(part[1:]) <= plot.HEIGHT - plot.BOTTOM + 0.1

@@ -9,7 +9,7 @@ from pathlib import Path
 from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.scheme.execution import FREQUENCIES
-from emulator.web.pages import sca_pages, wording
+from emulator.web.pages import wording
 from emulator.web.pages.wording import TEXTS
 
 
@@ -100,13 +100,13 @@ def test_kinds_of_payments_are_told_with_dates_as_the_language_writes_them() -> 
             "Standing order, every two weeks from 2 March 2026",
         ),
     ):
-        assert sca_pages.payment_kind("nb", line) == norwegian
-        assert sca_pages.payment_kind("en", line) == english
+        assert wording.payment_kind(line, "nb") == norwegian
+        assert wording.payment_kind(line, "en") == english
 
 
 def test_every_product_and_frequency_has_a_name_in_both_languages() -> None:
     for service, product in products.table():
         line = {"service": service, "product": product}
-        assert sca_pages.payment_kind("nb", line) != sca_pages.payment_kind("en", line)
+        assert wording.payment_kind(line, "nb") != wording.payment_kind(line, "en")
     for frequency in FREQUENCIES:
         assert f"frequency_{frequency}" in TEXTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
+from emulator.settings import ServeSettings
 from emulator.web.connection import Connection, Listener
 from emulator.web.handler import Handler
 from emulator.web.wire import Base, Limits
@@ -85,7 +86,7 @@ class Peer(asyncio.Transport):
 
 
 def listener_of(application: MadeUpSite, limits: Limits | None = None) -> Listener:
-    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+    base = Base("http", 1, ServeSettings())
     handler = Handler(application)
     return Listener(handler, base, limits or Limits())
 

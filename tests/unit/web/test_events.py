@@ -34,6 +34,13 @@ class Bank:
         return self.shared
 
 
+class Stream:
+    left = False
+
+    def leave(self) -> None:
+        self.left = True
+
+
 class Pauses:
     """The seconds of each wait; each is over when `ring` says so."""
 
@@ -59,9 +66,9 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
 
 
 async def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes(pauses: Pauses) -> None:
-    bank, stream = Bank(), cast(Any, object())
+    bank, stream = Bank(), Stream()
     watchers = Watchers(cast(Any, bank))
-    watchers.add(stream)
+    watchers.add(stream.leave)
     await turn()
     for _ in range(10):
         await pauses.ring()
@@ -75,14 +82,14 @@ async def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_i
     watchers.look_again()
     await turn()
     assert pauses.seen[-2:] == [3600, 0.005]
-    watchers.discard(stream)
+    watchers.discard(stream.leave)
 
 
 async def test_what_is_due_is_not_put_off_by_requests_that_come_ever_sooner(pauses: Pauses) -> None:
-    bank, stream = Bank(), cast(Any, object())
+    bank, stream = Bank(), Stream()
     bank.stuck = False
     watchers = Watchers(cast(Any, bank))
-    watchers.add(stream)
+    watchers.add(stream.leave)
     await turn()
     for _ in range(5):
         watchers.look_again()
@@ -90,16 +97,16 @@ async def test_what_is_due_is_not_put_off_by_requests_that_come_ever_sooner(paus
     assert pauses.seen == [0.005]
     await pauses.ring()
     assert bank.applied == 1
-    watchers.discard(stream)
+    watchers.discard(stream.leave)
 
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done(pauses: Pauses, fails: bool) -> None:
-    bank, stream = Bank(), cast(Any, object())
+    bank, stream = Bank(), Stream()
     bank.stuck, bank.broken = False, fails
     bank.shared = asyncio.get_running_loop().create_future()
     watchers = Watchers(cast(Any, bank))
-    watchers.add(stream)
+    watchers.add(stream.leave)
     await turn()
     await pauses.ring()
     if not fails:
@@ -110,37 +117,31 @@ async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done(pauses:
         await turn()
     assert pauses.seen == [0.005, 0.02 if fails else 3600]
     assert bank.applied == 1
-    watchers.discard(stream)
+    watchers.discard(stream.leave)
 
 
 async def test_nothing_is_applied_when_the_last_stream_has_ended(pauses: Pauses) -> None:
-    bank, streams = Bank(), [cast(Any, object()), cast(Any, object())]
+    bank, streams = Bank(), [Stream(), Stream()]
     watchers = Watchers(cast(Any, bank))
     for stream in streams:
-        watchers.add(stream)
+        watchers.add(stream.leave)
     await turn()
-    watchers.discard(streams[0])
+    watchers.discard(streams[0].leave)
     await turn()
     await pauses.ring()
     assert bank.applied == 1
     waits = len(pauses.seen)
-    watchers.discard(streams[1])
+    watchers.discard(streams[1].leave)
     await turn()
     assert (len(pauses.seen), bank.applied) == (waits, 1)
 
 
 async def test_a_stream_that_opens_while_the_server_stops_ends_at_once(pauses: Pauses) -> None:
-    class Stream:
-        left = False
-
-        def leave(self) -> None:
-            self.left = True
-
     watchers, streams = Watchers(cast(Any, Bank())), [Stream(), Stream()]
-    watchers.add(streams[0])
+    watchers.add(streams[0].leave)
     watchers.end()
-    watchers.add(streams[1])
+    watchers.add(streams[1].leave)
     assert [stream.left for stream in streams] == [True, True]
     for stream in streams:
-        watchers.discard(stream)
+        watchers.discard(stream.leave)
     await turn()

@@ -12,6 +12,7 @@ import pytest
 
 from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
 from emulator.bank.threads import LASTS
+from emulator.settings import ServeSettings
 from emulator.store import Document, Documents, Kind, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
@@ -347,7 +348,7 @@ async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) ->
 async def test_what_takes_long_ends_when_the_server_stops(world: World, steps: int) -> None:
     """`steps` that are done by then; the first one is done all the same."""
     answering = handler.Handler(world.application)
-    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+    base = Base("http", 1, ServeSettings())
     long = Peer(Listener(answering, base, Limits()))
     long.ask("/long")
     await until(lambda: world.disk.writes == steps)
@@ -370,7 +371,7 @@ async def test_what_is_not_to_stop_half_way_ends_before_the_server(world: World)
 
     world.application.answers["/lasting"] = lambda request: Unfinished(lasting(request)).step()
     answering = handler.Handler(world.application)
-    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+    base = Base("http", 1, ServeSettings())
     client = Peer(Listener(answering, base, Limits()))
     client.ask("/lasting")
     await until(lambda: begun)
