@@ -151,7 +151,7 @@ def get_users(call: Call) -> Reply[answers.User]:
     return get_user.handler(call)
 
 
-@_psu("GET", "/v1/agreements", access=Access.SESSION, acts=False)  # they are the contexts that there are
+@_psu("GET", "/v1/agreements", access=Access.SESSION, acts=False)  # reading the contexts requires none
 def get_agreements(call: Call) -> Reply[answers.Agreements]:
     """The PSU's corporate agreements.
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS, PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.hashes import SHA256, SHA512
+from cryptography.hazmat.primitives.hashes import MD5, SHA1, SHA224, SHA256, SHA384, SHA512, HashAlgorithm
 
 from emulator.api.signature.mistakes import Mistake, Recipe, guesses
 from emulator.api.signature.rules import Inspection
@@ -27,15 +27,7 @@ from emulator.httpsig.keyid import key_id_for
 
 Hash = Callable[[bytes], Any]
 
-# DigestInfo before the hash, RFC 8017, 9.2 note 1.
-_PREFIXES: Mapping[bytes, tuple[str, Hash]] = {
-    bytes.fromhex("3031300d060960864801650304020105000420"): ("SHA-256", hashlib.sha256),
-    bytes.fromhex("3051300d060960864801650304020305000440"): ("SHA-512", hashlib.sha512),
-    bytes.fromhex("3041300d060960864801650304020205000430"): ("SHA-384", hashlib.sha384),
-    bytes.fromhex("302d300d06096086480165030402040500041c"): ("SHA-224", hashlib.sha224),
-    bytes.fromhex("3021300906052b0e03021a05000414"): ("SHA-1", hashlib.sha1),
-    bytes.fromhex("3020300c06082a864886f70d020505000410"): ("MD5", hashlib.md5),
-}
+_HASHES: tuple[HashAlgorithm, ...] = (SHA256(), SHA512(), SHA384(), SHA224(), SHA1(), MD5())
 
 MOST_GUESSES = 2_000  # hashes, in about 10 ms
 MOST_HASHED = 4_000_000  # characters, which limits the guesses for very long texts
@@ -97,6 +89,11 @@ def recover(key: RSAPublicKey, signature: bytes) -> SignedHash | Cause:
             f"The signature has {len(signature)} bytes, one by the certificate's key has {size}: "
             "it is truncated, encoded twice, or made with another key",
         )
+    for algorithm in _HASHES:
+        with suppress(InvalidSignature, UnsupportedAlgorithm):
+            value = key.recover_data_from_signature(signature, PKCS1v15(), algorithm)
+            name = algorithm.name.upper().replace("SHA", "SHA-")
+            return SignedHash(name, getattr(hashlib, algorithm.name), value)
     try:
         inside = key.recover_data_from_signature(signature, PKCS1v15(), None)
     except InvalidSignature:
@@ -108,9 +105,6 @@ def recover(key: RSAPublicKey, signature: bytes) -> SignedHash | Cause:
             "other-key",
             "The signature was made with another key than that of TPP-Signature-Certificate (or was altered)",
         )
-    for prefix, (name, function) in _PREFIXES.items():
-        if inside.startswith(prefix) and len(inside) == len(prefix) + function(b"").digest_size:
-            return SignedHash(name, function, inside[len(prefix) :])
     return Cause(
         "no-digest-info",
         f"The key was applied to {len(inside)} bytes as they are, without hashing and DigestInfo: "
