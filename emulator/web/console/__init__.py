@@ -4,7 +4,7 @@ Pages read the bank directly. Every change is a request to the control interface
 ending a session, for which that interface has no operation.
 
 A page is a function in a module here, a row of `PAGES` in `routes.py`, a template in `templates/console` (`{% set here
-= "NAME" %}` is its name in the navigation), and a place in `NAVIGATION` (`screen.py`). A form is a row of `ACTIONS`,
+= "NAME" %}` is its name in the navigation), and a name in `_PLACES` (`screen.py`). A form is a row of `ACTIONS`,
 and what it has done is said in `DONE` (`screen.py`). The tests are `tests/unit/pages/test_console.py` and `tests/e2e`,
 which open what is in `NAVIGATION`. `python -m tests.docs.screenshots` takes the pictures of the manual, which show it,
 too.

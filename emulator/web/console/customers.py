@@ -28,7 +28,7 @@ from emulator.bank.kinds import (
 )
 from emulator.bank.money import plain
 from emulator.web.console import payments, plot
-from emulator.web.console.screen import MOST, ControlRefused, Screen
+from emulator.web.console.screen import MOST, ControlRefused, Screen, quote_segment
 from emulator.web.pages import sca_pages
 
 PER_PAGE = 50
@@ -243,7 +243,7 @@ def end_sca(screen: Screen) -> Response:
         raise ControlRefused(400, ["Choose approve, reject, expire or fail."])
     person = screen.form.get("nationalId") if how == "approve" else ""
     body = {"nationalId": person} if person else {}
-    redirect = screen.ask("POST", f"sca/{screen.params['id']}/{how}", body)["redirect"]
+    redirect = screen.ask("POST", f"sca/{quote_segment(screen.params['id'])}/{how}", body)["redirect"]
     document = sca.get(screen.bank, screen.params["id"])
     heading, failure = ENDS[how], None
     if redirect is None:

@@ -14,7 +14,7 @@ from emulator.bank.documents import Payment, Sca
 from emulator.bank.kinds import BASKET, NOTIFICATION, PAYMENT, SCA
 from emulator.bank.payment import baskets, flows, payment_views
 from emulator.bank.scheme import transitions
-from emulator.web.console.screen import MOST, Screen
+from emulator.web.console.screen import MOST, Screen, quote_segment
 
 LOOKED_AT = 5_000  # payments that a filter reads, so that the page stays fast when there are many
 
@@ -175,7 +175,7 @@ def one(screen: Screen) -> Response:
 
 def advance(screen: Screen) -> Response:
     to = screen.form.get("to")
-    screen.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
+    screen.ask("POST", f"payments/{quote_segment(screen.params['id'])}/advance", {"to": to} if to else {})
     return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")
 
 

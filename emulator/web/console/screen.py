@@ -51,24 +51,13 @@ def _text(message: Mapping[str, str]) -> str:
 
 
 # Pages to look at the bank, to control its behaviour, and to change it as a whole.
-NAVIGATION = (
-    (
-        "Watch",
-        (
-            ("", "Overview"),
-            ("requests", "Requests"),
-            ("payments", "Payments"),
-            ("baskets", "Baskets"),
-            ("sca", "Authentication"),
-            ("consents", "Consents"),
-            ("notifications", "Notifications"),
-            ("customers", "Customers"),
-            ("conformance", "Conformance"),
-        ),
-    ),
-    ("Control", (("scenarios", "Scenarios"), ("settings", "Settings"), ("tpps", "TPPs"), ("generate", "Generate"))),
-    ("Bank", (("snapshots", "Snapshots"), ("reset", "Reset"), ("banks", "Banks"))),
+_PLACES = (
+    ("Watch", ("", "requests", "payments", "baskets", "sca", "consents", "notifications", "customers", "conformance")),
+    ("Control", ("scenarios", "settings", "tpps", "generate")),
+    ("Bank", ("snapshots", "reset", "banks")),
 )
+_LABELS = {"": "Overview", "sca": "Authentication", "tpps": "TPPs"}
+NAVIGATION = [(group, [(page, _LABELS.get(page, page.capitalize())) for page in pages]) for group, pages in _PLACES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +248,7 @@ def sends(method: str, path: str, *, to: str, done: str) -> Callable[[Screen], R
     """The action of a form that is one operation of the control interface: then the page `to` says what was `done`."""
 
     def act(screen: Screen) -> Response:
-        screen.ask(method, path.format(**screen.params))
+        screen.ask(method, path.format(**{name: quote_segment(value) for name, value in screen.params.items()}))
         return screen.go(to, done=done)
 
     return act

@@ -116,6 +116,14 @@ def test_what_is_not_there_is_a_404_page(browser: Visitor) -> None:
         assert 'aria-current="page"' not in page.source
 
 
+def test_a_form_about_what_is_not_there_is_a_404_page_whatever_its_id(browser: Visitor) -> None:
+    csrf = dict(browser.get("/console/conformance").forms[0].sent())["csrf"]
+    for address in ("payments/{}", "sca/{}", "consents/{}", "requests/{}/repeat"):
+        for identity in ("x", "x%3Fy", "x%2Fy", "%20"):
+            page = browser.post(f"/console/{address.format(identity)}", [("csrf", csrf), ("how", "approve")])
+            assert page.status == 404, (address, identity)
+
+
 def test_a_customer_shows_accounts_with_their_balance_over_time_and_cards(emulator: Living, browser: Visitor) -> None:
     customer = emulator.service.bank.documents.first(CUSTOMER, customerNumber=KARI) or {}
     page = browser.get(f"/console/customers/{customer['id']}")
