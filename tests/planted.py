@@ -478,7 +478,7 @@ FAULTS = (
         "conformance/test_report.py",
     ),
     Fault(
-        "conformance/claims.py",
+        "conformance/check.py",
         'return "failed" if status in ("RJCT", "CANC")',
         'return "failed" if status == "RJCT"',
         "a cancelled payment is said to be open",

@@ -66,9 +66,8 @@ def list_(output: str) -> None:
         if isinstance(scenario, ScenarioRefused):
             click.echo(f"bank-emulator: {one_line(scenario.one_line())}", err=True)
             continue
-        parameters = {parameter: declared.default for parameter, declared in scenario.parameters.items()}
         only = "only" if scenario.play_only else None
-        shown.append({"name": name, "summary": scenario.summary, "play": only, "parameters": parameters})
+        shown.append({"name": name, "summary": scenario.summary, "play": only, "parameters": scenario.parameters})
     show(shown, output, table("scenarios", "name", "play", "summary"))
 
 

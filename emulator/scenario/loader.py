@@ -19,7 +19,6 @@ from emulator.packaged import files, folder, twin
 from emulator.scenario import variables
 
 if TYPE_CHECKING:
-    from emulator.scenario.model import Parameter
     from emulator.scenario.rule import Rule
     from emulator.scenario.start import Start
     from emulator.scenario.steps import Scene
@@ -64,13 +63,13 @@ class Scenario:
     """A scenario with values in place of its parameters.
 
     `source` is its JSON, of the same structure as its YAML; `rule_sources` is that of its rules with the values filled
-    in; `origin` is its file; `story_values` are the values that its story is played with.
+    in; `origin` is its file; `parameters` are the values by name, `story_values` those that its story is played with.
     """
 
     name: str
     summary: str
     play_only: bool
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, Any]
     start: Start
     rules: tuple[Rule, ...]
     rule_sources: tuple[Mapping[str, Any], ...]
@@ -115,7 +114,7 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
         name=form.scenario,
         summary=form.summary or "",
         play_only=form.play == "only",
-        parameters=form.parameters,
+        parameters=chosen,
         start=form.start,
         rules=tuple(form.rules),
         rule_sources=tuple(full.get("rules", ())),

@@ -48,11 +48,9 @@ class ReceivedAnswer:
         """Its tppMessages; none if it is not from a bank."""
         value = self.json()
         messages = value.get("tppMessages") if isinstance(value, dict) else None
-        return messages if isinstance(messages, list) and all(map(_has_text, messages)) else []
-
-
-def _has_text(message: Any) -> bool:
-    return isinstance(message, dict) and isinstance(message.get("text"), str)
+        if not isinstance(messages, list):
+            return []
+        return messages if all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in messages) else []
 
 
 class Transport:
