@@ -280,13 +280,12 @@ def validate_as(form: Any, value: Any) -> tuple[Any, list[Problem]]:
     try:
         return check(value), []
     except Invalid as error:
-        refused = error
-    if refused.error_count() > _MOST_ERRORS:  # to tell all of it would take long
-        try:
-            check(beginning(value, MOST_SHOWN))
-        except Invalid as first:
-            refused = first
-    return None, list(problems(refused, value))
+        if error.error_count() > _MOST_ERRORS:  # to tell all of it would take long
+            try:
+                check(beginning(value, MOST_SHOWN))
+            except Invalid as first:
+                return None, list(problems(first, value))
+        return None, list(problems(error, value))
 
 
 @lru_cache(maxsize=256)

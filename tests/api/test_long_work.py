@@ -35,7 +35,7 @@ from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
 from emulator.client.clients import Tpp
 from emulator.control import Control
-from emulator.scenario import facts
+from emulator.scenario import matching
 from emulator.settings import ServeSettings
 from emulator.store import Kind, StoreUnwritable, journal_log
 from emulator.store.disk import Disk
@@ -582,7 +582,7 @@ async def test_a_large_snapshot_is_previewed_beside_others(
 async def test_requests_are_counted_beside_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     await desk.turns.in_turn(desk.signed("GET", "/v1/accounts"))
     held = Held()
-    monkeypatch.setattr(facts, "Facts", held(facts.Facts))
+    monkeypatch.setattr(matching, "Facts", held(matching.Facts))
     counting = await underway(desk, held, "POST", "/_emulator/requests/count", {"match": {"operation": "getAccounts"}})
     held.let.set()
     assert json.loads((await counting).body) == {"count": 1}
