@@ -95,7 +95,6 @@ class Bank:
         self.settings_followers: list[Callable[[Bank, Settings], None]] = []
         self.watchers: list[Watcher] = []
         self._watched = set() if watched is None else watched  # names of banks with watchers, shared by all banks
-        self.follower: Callable[[Event], None] | None = None
         documents.listen(self.tell)
         self.exchange = BUILT_IN_PRICES
         EXCHANGE.follow(documents, self._take_exchange)
@@ -164,7 +163,5 @@ class Bank:
 
     def tell(self, event: Event | None) -> None:
         """Pass an event to the watchers in this process; None: the bank is deleted."""
-        if self.follower is not None and event is not None and event["type"] != "request":
-            self.follower(event)
         for watcher in tuple(self.watchers):
             watcher(event)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 from unicodedata import normalize
@@ -48,14 +48,12 @@ class Format:
     """What a value must be: `words` continue "must be", `check` finds a more exact description where there is one.
 
     `stated` is the JSON Schema, or a function that returns it. `problems` finds problems inside a value that is a list.
-    `decides`: what a setting of this format decides, for the manual, the console and the JSON Schema.
     """
 
     words: str
     stated: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     check: Check
     problems: Callable[[list[Any]], list[Problem]] | None = None
-    decides: str = ""
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -63,10 +61,6 @@ class Format:
 
     def fits(self, value: Any) -> bool:
         return self.check(value) is None
-
-    def deciding(self, text: str) -> Format:
-        """This format for a setting that decides this."""
-        return replace(self, decides=text)
 
 
 def where(words: str, schema: Mapping[str, Any], fits: Callable[[Any], object]) -> Format:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -77,7 +78,7 @@ _FEED = Format(
 
 def setting(default: Value, takes: Format, decides: str) -> Value:
     """A member of `Settings`: its default, the values that it takes, and what it decides."""
-    return field(default=default, metadata={"takes": takes.deciding(decides)})
+    return field(default_factory=lambda: copy(default), metadata={"takes": takes, "decides": decides})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +147,8 @@ class Settings:
         one_of("same", "renewed"),
         "Whether an account keeps its resourceId, or gets another one each time when a consent is given or renewed.",
     )
-    feed: list[dict[str, Any]] = field(
-        default_factory=list,
-        metadata={
-            "takes": _FEED.deciding(
-                "How account feeds change between reads of TPPs; stored transactions and balances stay correct."
-            )
-        },
+    feed: list[dict[str, Any]] = setting(
+        [], _FEED, "How account feeds change between reads of TPPs; stored transactions and balances stay correct."
     )
 
     @property
@@ -175,7 +171,8 @@ TAKES: Mapping[str, Format] = {member.name: member.metadata["takes"] for member 
 @cache
 def schemas() -> Mapping[str, Mapping[str, Any]]:
     """The JSON Schema of each setting; do not change it."""
-    return {name: {"description": takes.decides, **takes.schema} for name, takes in TAKES.items()}
+    decides = {member.name: member.metadata["decides"] for member in fields(Settings)}
+    return {name: {"description": decides[name], **takes.schema} for name, takes in TAKES.items()}
 
 
 def from_text(name: str, text: str) -> Any:

@@ -51,7 +51,7 @@ class Conformance:
         # Called with each request that was answered, and with the token of each SCA whose page a browser opens.
         self.on_request: Callable[[Exchange], None] = lambda _: None
         self.on_page: Callable[[str], None] = lambda _: None
-        bank.follower = self.event
+        bank.documents.listen(self.event)
 
     @property
     def on(self) -> bool:

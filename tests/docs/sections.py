@@ -129,12 +129,14 @@ def edges() -> dict[Transition, list[Flow]]:
 
 
 def settings() -> str:
-    from emulator.bank.settings import TAKES, Settings
+    from emulator.bank.settings import TAKES, Settings, schemas
 
     blocks = []
     for name, default in Settings().as_document().items():
         shown = default if isinstance(default, str) else json.dumps(default)
-        blocks.append(f"## {name}\n\n{TAKES[name].decides}\n\nTakes {TAKES[name].words}. Default: `{shown}`.")
+        blocks.append(
+            f"## {name}\n\n{schemas()[name]['description']}\n\nTakes {TAKES[name].words}. Default: `{shown}`."
+        )
     return "\n\n".join(blocks)
 
 
