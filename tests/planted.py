@@ -443,7 +443,7 @@ FAULTS = (
         "unit/test_log_writer.py",
     ),
     Fault(
-        "cli/request.py",
+        "cli/requests.py",
         "if fail and answer.status >= 400:",
         "if fail and answer.status >= 500:",
         "--fail lets a 400 pass",

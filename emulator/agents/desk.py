@@ -20,8 +20,8 @@ from emulator.bank.problems import unknown
 from emulator.ca.files import make_private, write_private
 from emulator.cli.bank import ask, connecting, control_token
 from emulator.cli.options import bank_url, identity_of, state_directory
+from emulator.client.clients import Tpp
 from emulator.client.signing import Identity
-from emulator.client.tpp import Tpp
 from emulator.failure import Failed
 from emulator.httpsig.sendable import Prepared
 from emulator.scenario.transport import ReceivedAnswer

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from emulator.cli.options import Command, bank_url, check_name, output_option, trusted_ca, url_option
+from emulator.cli.options import bank_options, bank_url, check_name, trusted_ca
 from emulator.failure import CheckFailed, Failed, working_with
 from emulator.settings import variable
 from emulator.terminal import json_text, one_line
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from emulator.scenario.transport import Running
 
 CONTROL_TIMEOUT = 600.0  # seconds: a large `generate` takes minutes
-
-
-def bank_options(command: Command) -> Command:
-    """The options --url, --ca and --output of a command that sends requests to a running bank."""
-    return url_option(output_option(command))
 
 
 def control_token() -> str | None:
@@ -176,9 +171,9 @@ class ControlCommand:
 
     `example` is what follows the name of the command in the example of its help.
     A name in braces in the path is an argument of the command; `params` go into the query of a GET or into the JSON
-    body, in camel case. `body` makes the body in another way. `view` selects what is shown of the answer, and `text`
-    prints that for people. `failure` names what is wrong according to the answer (exit status 1), empty for nothing.
-    `progress` is the kind of the events that report the progress of long work.
+    body, under their names. `body` names the one that is the body itself. `view` selects what is shown of the answer,
+    and `text` prints that for people. `failure` names what is wrong according to the answer (exit status 1), empty for
+    nothing. `progress` is the kind of the events that report the progress of long work.
     """
 
     about: str
@@ -187,7 +182,7 @@ class ControlCommand:
     params: tuple[click.Parameter, ...] = ()
     view: Callable[[Any], Any] = lambda answer: answer
     text: Text = lambda _: None
-    body: Callable[[Mapping[str, Any]], Any] | None = None
+    body: str = ""
     failure: Callable[[Any], str] = lambda _: ""
     progress: str = ""
 
@@ -196,8 +191,8 @@ class ControlCommand:
         method, _, template = self.request.partition(" ")
         in_path = {name: value for name, value in values.items() if f"{{{name}}}" in template}
         path = template.format(**{name: quote(value, safe="!=") for name, value in in_path.items()})
-        others = {name: value for name, value in values.items() if name not in in_path}
-        content = self.body(others) if self.body is not None else members(others)
+        others = members({name: value for name, value in values.items() if name not in in_path})
+        content = others.get(self.body) if self.body else others
         if method == "GET" and content:
             try:
                 path, content = f"{path}?{urlencode(content)}", None
@@ -223,26 +218,17 @@ class ControlCommand:
 
 
 def members(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON members of parameters: in camel case, without those that are not given."""
-    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    return {_camel_case(name): value for name, value in lists.items() if value is not None and value != []}
+    """The JSON members of parameters, without those that are not given."""
+    given = {name: value for name, value in values.items() if value not in (None, ())}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
 
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-def listing(about: str, noun: str, text: Text, *, limit: int = 20) -> ControlCommand:
-    """The command that lists a noun, which is the path and the member of the answer."""
-    return ControlCommand(
-        about,
-        f"GET {noun}",
-        "--output json",
-        params=(limit_option(limit),),
-        view=itemgetter(noun),
-        text=text,
-    )
+def listing(
+    about: str, noun: str, text: Text, *params: click.Option, limit: int = 20, example: str = "--output json"
+) -> ControlCommand:
+    """The command that lists a noun, which is the path and the member of the answer; `limit` 0: it has no limit."""
+    params = (*params, limit_option(limit)) if limit else params
+    return ControlCommand(about, f"GET {noun}", example, params, itemgetter(noun), text)
 
 
 def name_argument(name: str, **options: Any) -> click.Argument:
@@ -271,16 +257,16 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number")
 
 
-def json_body(parameter: str) -> Callable[[Mapping[str, Any]], Any]:
-    """The body of a request from one argument, which is JSON."""
+def json_argument(name: str, **options: Any) -> click.Argument:
+    """An argument that is JSON."""
 
-    def body(values: Mapping[str, Any]) -> Any:
+    def value(_context: click.Context, _argument: click.Parameter, text: str) -> Any:
         try:
-            return json_value(values[parameter])
+            return json_value(text)
         except ValueError as error:
-            raise click.UsageError(f"{parameter.upper()} is not JSON: {error}") from error
+            raise click.UsageError(f"{name.upper()} is not JSON: {error}") from error
 
-    return body
+    return click.Argument([name], callback=value, **options)
 
 
 def table(noun: str, *columns: str) -> Text:

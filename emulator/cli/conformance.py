@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, connecting, show, writable_file, write_file
-from emulator.cli.explore import explore, replay
-from emulator.cli.options import Command, OrderedGroup, bank_url, output_option
-from emulator.cli.tested_program import http_address, program_options, report_files, write_report
+from emulator.cli.bank import ask, connecting, show, writable_file, write_file
+from emulator.cli.explore import explore, http_address, program_options, replay, report_files, write_report
+from emulator.cli.options import OrderedGroup, bank_options, bank_url, options, output_option
 from emulator.failure import CheckFailed, Failed
 
 if TYPE_CHECKING:
@@ -37,22 +36,19 @@ group_option = click.option(
 )
 
 
-def report_options(command: Command) -> Command:
-    for option in (
-        click.option("--require-seen", is_flag=True, help="Exit 1 also if a check had no occasion (not-seen)."),
-        click.option(
-            "--write-baseline",
-            metavar="FILE",
-            callback=writable_file,
-            help="Write the checks that fail to a baseline file.",
-        ),
-        click.option("--baseline", metavar="FILE", help="The file of checks that are known to fail."),
-        report_files,
-        group_option,
-        click.option("--only", "names", multiple=True, metavar="CHECK", help="Only CHECK; may be repeated."),
-    ):
-        command = option(command)
-    return command
+report_options = options(
+    click.option("--only", "names", multiple=True, metavar="CHECK", help="Only CHECK; may be repeated."),
+    group_option,
+    report_files,
+    click.option("--baseline", metavar="FILE", help="The file of checks that are known to fail."),
+    click.option(
+        "--write-baseline",
+        metavar="FILE",
+        callback=writable_file,
+        help="Write the checks that fail to a baseline file.",
+    ),
+    click.option("--require-seen", is_flag=True, help="Exit 1 also if a check had no occasion (not-seen)."),
+)
 
 
 def chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:

@@ -6,7 +6,6 @@ To add such a command, add it to NOUNS; see `ControlCommand`. A new noun is also
 from __future__ import annotations
 
 import json
-from operator import itemgetter
 from typing import Any
 
 import click
@@ -14,9 +13,8 @@ import click
 from emulator.cli.bank import (
     ControlCommand,
     ask,
-    bank_options,
     echo_notes,
-    json_body,
+    json_argument,
     limit_option,
     line,
     listing,
@@ -26,10 +24,11 @@ from emulator.cli.bank import (
 )
 from emulator.cli.options import (
     OrderedGroup,
+    bank_options,
     bank_url,
     complete_fixture,
     complete_scenario,
-    complete_setting,
+    completing,
     named_values,
 )
 
@@ -172,26 +171,18 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
             ),
         },
     ),
-    "notifications": ControlCommand(
+    "notifications": listing(
         "List status notifications, newest first. Shows the attempts to deliver each.",
-        "GET notifications",
-        "--target 3f2b...",
-        params=(
-            click.Option(["--target"], metavar="ID", help="Only those of this payment, basket or consent."),
-            limit_option(20),
-        ),
-        view=itemgetter("notifications"),
-        text=_notifications_text,
+        "notifications",
+        _notifications_text,
+        click.Option(["--target"], metavar="ID", help="Only those of this payment, basket or consent."),
+        example="--target 3f2b...",
     ),
     "snapshot": (
         "Save and restore documents, clock, rules and settings.",
         {
-            "list": ControlCommand(
-                "List snapshots, newest first.",
-                "GET snapshots",
-                "--output json",
-                view=itemgetter("snapshots"),
-                text=table("snapshots", "created", "name"),
+            "list": listing(
+                "List snapshots, newest first.", "snapshots", table("snapshots", "created", "name"), limit=0
             ),
             "save": ControlCommand(
                 "Save the bank as the snapshot NAME.", "PUT snapshots/{name}", "before-payday", text=line("name")
@@ -249,10 +240,10 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
                 "Add RULE (JSON, as in a scenario) after the existing rules.",
                 "POST rules",
                 """'{"then": {"delay": "2s"}}'""",
-                params=(click.Argument(["rule"]),),
+                params=(json_argument("rule"),),
                 view=_counted_rules,
                 text=_rules_text,
-                body=json_body("rule"),
+                body="rule",
             ),
             "remove": ControlCommand("Remove the rules named NAME.", "DELETE rules/{name}", "'slow reads'"),
             "clear": ControlCommand("Remove all rules.", "DELETE rules"),
@@ -279,8 +270,12 @@ NOUNS: dict[str, ControlCommand | tuple[str, dict[str, ControlCommand]]] = {
         "--customers 50 --transactions 200 --seed 7",
         params=(
             _count("--customers", 10, "How many customers."),
-            _count("--accounts-per-customer --accounts", 2, "How many accounts each has."),
-            _count("--transactions-per-account --transactions", 100, "How many bookings each account has."),
+            _count("--accounts-per-customer --accounts accountsPerCustomer", 2, "How many accounts each has."),
+            _count(
+                "--transactions-per-account --transactions transactionsPerAccount",
+                100,
+                "How many bookings each account has.",
+            ),
             _count("--days", 90, "How many days the bookings go back."),
             click.Option(["--seed"], metavar="N", type=int, help="Generate the same data each time."),
         ),
@@ -303,7 +298,13 @@ def _command(noun: str) -> click.Command:
 
 
 @click.command(epilog="Example: bank-emulator settings progression=immediate calendar=norway")
-@click.argument("changes", nargs=-1, metavar="[NAME=VALUE]...", callback=named_values, shell_complete=complete_setting)
+@click.argument(
+    "changes",
+    nargs=-1,
+    metavar="[NAME=VALUE]...",
+    callback=named_values,
+    shell_complete=completing(lambda _: _setting_names()),
+)
 @bank_options
 def settings(changes: dict[str, str], url: str | None, output: str) -> None:
     """Change settings and show all of them. A VALUE that is JSON is read as JSON."""
@@ -315,6 +316,15 @@ def settings(changes: dict[str, str], url: str | None, output: str) -> None:
     else:
         answer = ask(address, "GET", "settings")
     show(answer, output, _settings_text)
+
+
+def _setting_names() -> list[str]:
+    """The settings of a bank, each followed by an equals sign."""
+    from dataclasses import fields
+
+    from emulator.bank.settings import Settings
+
+    return [f"{field.name}=" for field in fields(Settings)]
 
 
 def _settings_text(values: dict[str, Any]) -> None:

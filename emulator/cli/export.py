@@ -10,7 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from emulator.cli.bank import show
-from emulator.cli.options import output_option
+from emulator.cli.options import completing, output_option
 from emulator.failure import Failed, working_with
 
 
@@ -99,10 +99,10 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(script(ctx.find_root().command, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE").source())
 
 
-def _complete_page(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def _pages(_context: click.Context) -> list[str]:
     from emulator import manual
 
-    return [name for name in (address.rpartition("/")[2] for address in manual.pages()) if name.startswith(incomplete)]
+    return [address.rpartition("/")[2] for address in manual.pages()]
 
 
 @click.command(
@@ -111,7 +111,7 @@ Example: bank-emulator docs flags
 Example: bank-emulator docs payee_check
 """
 )
-@click.argument("topic", nargs=-1, shell_complete=_complete_page)
+@click.argument("topic", nargs=-1, shell_complete=completing(_pages))
 @output_option
 def docs(topic: tuple[str, ...], output: str) -> None:
     """Print the manual: a page, or the sections about TOPIC. Without TOPIC it lists the pages."""

@@ -28,8 +28,8 @@ LAST_SECONDS = 2.0  # that the line about a failure waits for a reader of stderr
 COMMANDS: dict[str, str] = {
     "serve": "emulator.cli.serve",
     "tpp": "emulator.cli.tpp",
-    "request": "emulator.cli.request",
-    "proxy": "emulator.cli.request",
+    "request": "emulator.cli.requests",
+    "proxy": "emulator.cli.requests",
     "explain": "emulator.cli.requests",
     "openapi": "emulator.cli.export",
     "collection": "emulator.cli.export",

@@ -64,34 +64,41 @@ def named_values(context: click.Context, option: click.Parameter, given: tuple[s
     return values
 
 
-def state_option(command: Command) -> Command:
-    about = f"The state directory of `serve`.  [BANK_EMULATOR_STATE; default: {ServeSettings().state}]"
-    return click.option("--state", metavar="DIR", help=about)(command)
+def options(*each: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one; they are listed in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(each):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def url_option(command: Command) -> Command:
-    """The options --url and --ca of a command that talks to a running bank; see `trusted_ca`."""
-    about = f"The address of the bank.  [BANK_EMULATOR_URL; default: {DEFAULT_URL}]"
-    return click.option("--url", metavar="URL", help=about)(ca_option(command))
-
-
-def output_option(command: Command) -> Command:
-    """The option --output of a command whose result programs read too."""
-    option = click.option(
-        "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="Print text, or JSON for programs.",
-    )
-    return option(command)
-
-
-def data_option(command: Command) -> Command:
-    """The option --data of a command that reads scenarios or fixtures by name."""
-    about = "A folder with scenarios and fixtures of your own, beside the ready ones.  [BANK_EMULATOR_DATA]"
-    option = click.option("--data", metavar="DIR", help=about, expose_value=False, is_eager=True, callback=_use_data)
-    return option(command)
+state_option = click.option(
+    "--state",
+    metavar="DIR",
+    help=f"The state directory of `serve`.  [BANK_EMULATOR_STATE; default: {ServeSettings().state}]",
+)
+output_option = click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Print text, or JSON for programs.",
+)
+ca_option = click.option(  # see `trusted_ca`
+    "--ca",
+    metavar="FILE",
+    help="The CA of the bank's TLS certificate, such as DIR/ca.pem.  [BANK_EMULATOR_CA; default: the system's]",
+    expose_value=False,
+    callback=lambda context, _option, value: context.meta.update({_CA: value or variable("CA")}),
+)
+url_option = options(
+    click.option("--url", metavar="URL", help=f"The address of the bank.  [BANK_EMULATOR_URL; default: {DEFAULT_URL}]"),
+    ca_option,
+)
+bank_options = options(url_option, output_option)
 
 
 def _use_data(context: click.Context, option: click.Parameter, value: str | None) -> None:
@@ -107,15 +114,14 @@ def _use_data(context: click.Context, option: click.Parameter, value: str | None
     packaged.use(None if given is None else Path(given))
 
 
-def ca_option(command: Command) -> Command:
-    """The option --ca of a command that may talk to a running bank."""
-    about = "The CA of the bank's TLS certificate, such as DIR/ca.pem.  [BANK_EMULATOR_CA; default: the system's]"
-    return click.option("--ca", metavar="FILE", help=about, expose_value=False, callback=_remember_ca)(command)
-
-
-def _remember_ca(context: click.Context, option: click.Parameter, value: str | None) -> None:
-    del option
-    context.meta[_CA] = value or variable("CA")
+data_option = click.option(
+    "--data",
+    metavar="DIR",
+    help="A folder with scenarios and fixtures of your own, beside the ready ones.  [BANK_EMULATOR_DATA]",
+    expose_value=False,
+    is_eager=True,
+    callback=_use_data,
+)
 
 
 def trusted_ca() -> str | None:
@@ -140,18 +146,6 @@ def stdin() -> bytes:
         raise Failed("stdin is closed: there is nothing to read")
     with working_with("stdin"):
         return sys.stdin.buffer.read()
-
-
-def signer_options(command: Command) -> Command:
-    """The options that choose the signing TPP: --tpp of a state directory, or --certificate with --key."""
-    command = click.option("--key", metavar="FILE", help="The private key of --certificate (PEM).")(command)
-    command = click.option("--certificate", metavar="FILE", help="Sign with this certificate (PEM).")(command)
-    about = "Sign as this TPP."
-    tpp = click.option(
-        "--tpp", metavar="NAME", default="demo", show_default=True, help=about, shell_complete=complete_tpp
-    )
-    command = tpp(command)
-    return state_option(command)
 
 
 @contextmanager
@@ -209,48 +203,50 @@ def _no_tpp(tpp: str, state: Path) -> str:
 # Completion of values (`bank-emulator completion SHELL`)
 
 
-def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+def completing(names: Callable[[click.Context], Iterable[str]]) -> Callable[..., list[str]]:
+    """The completion of an option or argument whose values are names."""
+
+    def complete(context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in names(context) if name.startswith(incomplete)]
+
+    return complete
 
 
-def complete_tpp(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    del option
+def _tpps(context: click.Context) -> list[str]:
     folder = state_directory(context.params.get("state")) / "tpps"
-    return _items(sorted(file.parent.name for file in folder.glob("*/certificate.pem")), incomplete)
+    return sorted(file.parent.name for file in folder.glob("*/certificate.pem"))
 
 
 def _named_files(
     kind: Literal["fixtures", "scenarios"], context: click.Context, option: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
+) -> list[str] | list[CompletionItem]:
     """The ready ones, those of --data, and files where the argument may be one."""
     from emulator import packaged
 
     if data := context.params.get("data") or variable("DATA"):
         packaged.use(Path(data))
-    named = _items(packaged.files(kind), incomplete)
+    named = completing(lambda _: packaged.files(kind))(context, option, incomplete)
     takes_files = "FILE" in (option.metavar or "")
-    return [*named, CompletionItem(incomplete, type="file")] if takes_files and not named else named
+    return named if named or not takes_files else [CompletionItem(incomplete, type="file")]
 
 
 complete_scenario = partial(_named_files, "scenarios")
 complete_fixture = partial(_named_files, "fixtures")
 
-
-def complete_flaw(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from emulator.ca import FLAWS
-
-    del context, option
-    return _items(FLAWS, incomplete)
-
-
-def complete_setting(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The settings of a bank, each followed by an equals sign."""
-    from dataclasses import fields
-
-    from emulator.bank.settings import Settings
-
-    del context, option
-    return _items((f"{field.name}=" for field in fields(Settings)), incomplete)
+# The signing TPP; see `identity_of`.
+signer_options = options(
+    state_option,
+    click.option(
+        "--tpp",
+        metavar="NAME",
+        default="demo",
+        show_default=True,
+        help="Sign as this TPP.",
+        shell_complete=completing(_tpps),
+    ),
+    click.option("--certificate", metavar="FILE", help="Sign with this certificate (PEM)."),
+    click.option("--key", metavar="FILE", help="The private key of --certificate (PEM)."),
+)
 
 
 def words(command: str) -> list[str]:

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import click
 
-from emulator.cli.bank import ask, bank_options, listing, members, name_argument, show, table
-from emulator.cli.options import OrderedGroup, bank_url
+from emulator.cli.bank import ask, listing, members, name_argument, show, table
+from emulator.cli.options import OrderedGroup, bank_options, bank_url
 from emulator.failure import Failed
 from emulator.settings import variable
 
@@ -24,7 +24,9 @@ ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {
         "latest --national-id 14888520059",
         (
             click.Option(
-                ["--national-id"], metavar="ID", help="Who approves, if the request does not name the customer."
+                ["--national-id", "nationalId"],
+                metavar="ID",
+                help="Who approves, if the request does not name the customer.",
             ),
             click.Option(["--method"], metavar="NAME", help="How the customer authenticates."),
             click.Option(["--context"], type=click.Choice(["PRIVATE", "CORPORATE"]), help="The role of the customer."),

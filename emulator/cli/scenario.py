@@ -17,7 +17,6 @@ from emulator.bank.problems import InputRefused
 from emulator.cli.bank import (
     ControlCommand,
     ask,
-    bank_options,
     connecting,
     echo_notes,
     progress,
@@ -30,6 +29,7 @@ from emulator.cli.bank import (
 from emulator.cli.options import (
     DEFAULT_URL,
     OrderedGroup,
+    bank_options,
     bank_url,
     ca_option,
     complete_scenario,

@@ -12,18 +12,22 @@ import json
 import logging
 import os
 import re
+import select
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from socket import socket
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.exceptions import Exit
 
 from emulator.cli import logs
 from emulator.cli.options import complete_fixture, complete_scenario
@@ -40,6 +44,8 @@ EPILOG = """\b
 The variable in brackets sets a flag too; a flag on the line takes precedence.
 Example: bank-emulator serve --ephemeral --scenario insufficient-funds
 """
+EXIT_TIMEOUT = 12.0  # seconds from SIGTERM to SIGKILL of a worker
+RESTART_DELAY = 1.0  # seconds, so that a worker that dies at once is not started in a busy loop
 
 
 def _option(flag: Flag) -> click.Option:
@@ -162,9 +168,7 @@ def _listen_and_run(settings: ServeSettings) -> None:
     tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port, flag="tls-port")
     ready: Callable[[list[str]], None] = partial(_started_at, settings=settings)
     if settings.workers > 1:
-        from emulator.cli import workers
-
-        ready = workers.fork(settings.workers, ready)
+        ready = fork(settings.workers, ready)
         logs.configure(settings.log_format)  # the thread that writes the log has stayed in the parent process
     application = _starting(settings, plain)
     documents = "memory" if settings.ephemeral else settings.state.absolute()
@@ -275,6 +279,108 @@ def ready(urls: list[str], exports: Iterable[str] | None = None) -> None:
         logger.info("nobody reads stdout")
     except OSError as error:
         raise Failed(f"stdout cannot be written: {error.strerror}") from error
+
+
+# Several processes that serve one port over a shared store (`--workers`)
+
+
+def fork(number: int, ready: Callable[[list[str]], None]) -> Callable[[list[str]], None]:
+    """Start `number` children. Returns only in these, a function that a child calls with its addresses once it answers.
+
+    The parent accepts no connections. The second child starts when the first one answers, so that a start that fails
+    says why once. The parent calls `ready` when all children answer, replaces a child that dies, forwards signals, and
+    exits after its children. If it is killed, they stop: the port is free for the next start.
+    """
+    report_in, report_out = os.pipe()
+    wakeup_in, wakeup_out = os.pipe()
+    alive_in, alive_out = os.pipe()  # only the parent can write to it: it ends with the parent
+    os.set_blocking(wakeup_out, False)
+    stops: list[int] = []
+    ends = ending_signals()
+    handlers = {number: signal.getsignal(number) for number in (*ends, signal.SIGCHLD)}
+    for stop in ends:
+        signal.signal(stop, lambda number, _: stops.append(number))
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(wakeup_out, warn_on_full_buffer=False)
+    running: set[int] = set()
+    answering: set[int] = set()
+
+    def start() -> bool:
+        """Fork a child; True in the child."""
+        process = os.fork()
+        if process:
+            running.add(process)
+            return False
+        signal.set_wakeup_fd(-1)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for unused in (report_in, wakeup_in, wakeup_out, alive_out):
+            os.close(unused)
+        Thread(target=_stop_with_parent, args=(alive_in,), name="parent", daemon=True).start()
+        return True
+
+    def report(urls: list[str]) -> None:
+        os.write(report_out, json.dumps([os.getpid(), urls]).encode() + b"\n")
+
+    if start():
+        return report
+    all_answer, partial_line = False, b""
+    while not stops:
+        readable, _, _ = select.select([report_in, wakeup_in], [], [])
+        if wakeup_in in readable:
+            os.read(wakeup_in, 4096)
+        if report_in in readable:
+            *lines, partial_line = (partial_line + os.read(report_in, 65536)).split(b"\n")
+            urls: list[str] = []
+            for line in lines:
+                process, urls = json.loads(line)
+                answering.add(process)
+            while answering and not all_answer and len(running) < number:
+                if start():
+                    return report
+            if not all_answer and len(answering) >= number:
+                all_answer = True
+                ready(urls)
+        for process, code in _exited(running):
+            if not all_answer:  # a start that fails; the child has printed why
+                _stop(running)
+                raise Exit(abs(code))
+            logger.error("process %d has exited (status %d); a new one replaces it", process, code)
+            time.sleep(RESTART_DELAY)
+            if not stops and start():
+                return report
+    raise Exit(_stop(running))
+
+
+def _stop_with_parent(alive_in: int) -> None:
+    """Stop this process when its parent has exited without stopping it."""
+    os.read(alive_in, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _exited(running: set[int]) -> list[tuple[int, int]]:
+    """Remove the processes that have exited from `running`; returns them with their exit status."""
+    exited = []
+    for process in list(running):
+        reaped, status = os.waitpid(process, os.WNOHANG)
+        if reaped:
+            running.discard(process)
+            exited.append((process, os.waitstatus_to_exitcode(status)))
+    return exited
+
+
+def _stop(running: set[int]) -> int:
+    """Stop all processes; returns the highest exit status (of a killed process: the number of its signal)."""
+    for process in running:
+        os.kill(process, signal.SIGTERM)
+    status, deadline = 0, time.monotonic() + EXIT_TIMEOUT
+    while running:
+        if time.monotonic() > deadline:
+            for process in running:
+                os.kill(process, signal.SIGKILL)
+        status = max([status, *(abs(code) for _, code in _exited(running))])
+        time.sleep(0.02)
+    return status
 
 
 COMMANDS = {"serve": command}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.bank import show
-from emulator.cli.options import Command, OrderedGroup, authority_in, output_option, state_directory, state_option
+from emulator.cli.options import OrderedGroup, authority_in, output_option, state_directory, state_option
 from emulator.failure import Damaged, Failed, needs_extra
 from emulator.settings import EMBEDDED, FLAGS, ServeSettings, schema_of
 from emulator.signals import end_as_interrupted
@@ -27,18 +27,6 @@ FLAG_BY_NAME = {flag.name: flag for flag in FLAGS}
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
 
-def schema_option(command: Command) -> Command:
-    default = ServeSettings().store_schema
-    return click.option(
-        "--store-schema",
-        metavar="NAME",
-        default=default,
-        show_default=True,
-        callback=lambda _context, _parameter, name: _read("store-schema", name),
-        help="The schema in PostgreSQL.",
-    )(command)
-
-
 def _read(flag: str, value: str) -> str:
     """The value of a flag that `serve` has too."""
     try:
@@ -46,6 +34,16 @@ def _read(flag: str, value: str) -> str:
     except ValueError as error:
         raise Failed(f"--{flag} {error}", page="flags") from None
     return text
+
+
+schema_option = click.option(
+    "--store-schema",
+    metavar="NAME",
+    default=ServeSettings().store_schema,
+    show_default=True,
+    callback=lambda _context, _parameter, name: _read("store-schema", name),
+    help="The schema in PostgreSQL.",
+)
 
 
 @click.group(cls=OrderedGroup, name="state", epilog=EPILOG)

@@ -12,7 +12,7 @@ from emulator.cli.options import (
     OrderedGroup,
     authority_in,
     check_name,
-    complete_flaw,
+    completing,
     output_option,
     state_directory,
     state_option,
@@ -59,7 +59,7 @@ def command() -> None:
     "--flaw",
     metavar="FLAW",
     help="Issue a certificate with a flaw of the list below.",
-    shell_complete=complete_flaw,
+    shell_complete=completing(lambda _: FLAWS),
 )
 @click.option(
     "--keystore-password",

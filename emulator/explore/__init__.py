@@ -22,6 +22,6 @@ The **search** (`search`) draws schedules by hypothesis, with a seed of its own 
 remembers every outcome. A schedule that fails is played twice more, and then again with one part less, as long as it
 still fails so. What is tried depends on outcomes only, so the number of jobs changes the speed and nothing else.
 
-The TPP is behind `judge.TestedTpp`: a command, a hook (`clients`), or, in tests, an object. Only `search` imports
+The TPP is a `judge.Process`: a command, or a hook; in tests, an object with the same members. Only `search` imports
 hypothesis.
 """

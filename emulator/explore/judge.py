@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from emulator.assemble.local_banks import LocalBanks
 from emulator.bank.documents import Payment
 from emulator.bank.ids import random_uuid
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import ready
-from emulator.conformance.claims import decimal, state_of
-from emulator.conformance.program import Ending
+from emulator.conformance.claims import ClaimUnreadable, asked, decimal, state_of
+from emulator.conformance.program import Ending, Program, RunFailed, credentials, visit
 from emulator.explore.play import AccountTruth, Row, Run
 from emulator.explore.schedule import FaultSchedule
 
@@ -32,27 +37,95 @@ _ABOUT_LOST = frozenset(check.check for check in ready() if "answerLost" in chec
 GRACE = 20  # answers after the end of a payment within which the TPP may not have asked for it yet
 UNNAMED = "NOTPROVIDED"  # what ISO 20022 has for a payment without an endToEndIdentification
 PAYS_ONE = ("pay", "pay-and-cancel")  # tasks of one payment each
+LOOK = 0.05  # seconds between two looks while nothing happens
+SILENCE = 0.5  # seconds without a request after which bank time moves to what is due
+STARTING = 10.0  # the same for a command that was killed and has not sent anything since its new start
+OVER = 2.0  # seconds without a request, while nothing is due, after which a run is over
 
 
 Claims = Callable[[str, str], Mapping[str, Any] | None]
 """What the TPP claims, of `payments` or `accounts` and an id; None: it knows no such thing."""
 
 
-class TestedTpp(Protocol):
-    """The TPP under test."""
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The TPP under test: a command that is started for each run, or a hook that is POSTed to.
 
-    @property
-    def restarts(self) -> bool:
-        """Whether it can be killed and started again."""
+    `{run}` in the address of its claims stands for the name of the run (BANK_RUN). `restarts`: its command can be
+    killed and started again. Tests have objects with these members in its place.
+    """
+
+    program: Program
+    restarts: bool = False
 
     def play(self, run: Run) -> Ending:
-        """Let the TPP do the tasks of the run until it has ended or the run is over."""
+        """Run the TPP, and act as the customer meanwhile, until it has ended or the run is over."""
+        with tempfile.TemporaryDirectory(prefix="explore-") as folder:
+            lasting = Path(folder, "lasting")
+            lasting.mkdir()
+            files = credentials(Path(folder), run.tpp.certificate_pem, run.tpp.key_pem.decode())
+            environment = {**run.environment, "BANK_FOLDER": str(lasting), **files}
+            accompany = partial(self._drive, run, time.monotonic() + self.program.timeout)
+            ending = self.program.run(environment, accompany)
+            while run.killed and self.restarts:
+                run.call(run.restarted)
+                ending = self.program.run(environment, accompany)
+        if ending.refused:
+            raise RunFailed(str(ending.problem))
+        return ending
 
     def stop(self) -> None:
         """End all runs, as the search is interrupted."""
+        self.program.stopped.set()
+
+    def _drive(self, run: Run, deadline: float, ended: Future[Any]) -> bool:
+        """Act as the customer, and move bank time while the TPP waits, until it has ended or has no time left.
+
+        Returns True if how it ends does not count: the run is over before, or the TPP is to be killed, or sends for
+        ever. Raises RunFailed if stopped.
+        """
+        ended.add_done_callback(lambda _: run.news.set())
+        silence, patience, requests, before = 0.0, STARTING, run.requests, time.monotonic()
+        while not ended.done():
+            run.news.wait(LOOK)
+            run.news.clear()
+            if self.program.stopped.is_set():
+                raise RunFailed("the run was stopped")
+            now = time.monotonic()
+            silence += min(now - before, LOOK)  # what takes longer here is a slow machine, and no silence of the TPP
+            before = now
+            if run.endless is not None or (run.killed and self.restarts):
+                return True
+            if now > deadline:
+                return False
+            if requests != run.requests:
+                silence, patience, requests = 0.0, SILENCE, run.requests
+            silent = silence > patience
+            if run.is_waited_for():
+                for redirect in run.call(partial(run.act, silent=silent)):
+                    visit(redirect)
+                    silence = 0.0
+            elif silent and requests:
+                patience = SILENCE
+                if run.call(run.wait):
+                    silence = SILENCE / 2  # the TPP gets a moment to react
+                elif silence > OVER and run.call(partial(run.leave, requests=requests)):
+                    return True
+        for redirect in run.call(run.act):
+            visit(redirect)
+        return run.endless is not None
 
     def claims(self, run: Run) -> Claims | None:
         """What the TPP claims; None if it has no address for that."""
+        address = self.program.claims
+        return None if address is None else partial(_asked, address.replace("{run}", run.name))
+
+
+def _asked(address: str, kind: str, identity: str) -> Mapping[str, Any] | None:
+    try:
+        return asked(address, kind, identity)
+    except ClaimUnreadable as problem:
+        raise RunFailed(f"--claims: {problem}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +151,7 @@ class RunOutcome:
     output: str = ""
 
 
-def play(schedule: FaultSchedule, banks: LocalBanks, client: TestedTpp, name: str) -> RunOutcome:
+def play(schedule: FaultSchedule, banks: LocalBanks, client: Process, name: str) -> RunOutcome:
     """Play a schedule on a bank of its own, and judge it."""
     run = Run(schedule, banks, name)
     try:
@@ -91,7 +164,7 @@ def play(schedule: FaultSchedule, banks: LocalBanks, client: TestedTpp, name: st
         run.close()
 
 
-def replay(schedules: Sequence[FaultSchedule], banks: LocalBanks, client: TestedTpp) -> Iterator[RunOutcome]:
+def replay(schedules: Sequence[FaultSchedule], banks: LocalBanks, client: Process) -> Iterator[RunOutcome]:
     """Play schedules again, in order."""
     name = random_uuid()[:6]
     for number, schedule in enumerate(schedules, 1):

@@ -92,7 +92,7 @@ class Run:
 
     `banks` gives it a bank in its known state, whose clock stands still, and the TPP that all runs share.
 
-    What happens after a request happens on the bank's thread. There the driver (`clients`) calls `act`, `wait`,
+    What happens after a request happens on the bank's thread. There the driver (`judge.Process`) calls `act`, `wait`,
     `elapse`, `leave`, `restarted` and `finish`, too; elsewhere it only looks at `requests`, `killed` and `endless`.
     The judge reads the rest once the run is `over`.
     """
@@ -281,20 +281,22 @@ class Run:
         for passing in [one for one in self._passing if one.after == self.requests]:
             self._passing.remove(passing)
             self._row("time", f"{passing.passes} pass", fault=True)
-            self._elapse(durations.exact(passing.passes) or timedelta())
+            self.elapse(durations.exact(passing.passes) or timedelta())
         due = progression.next_due(self._bank, progression.MONEY)
         if exchange.status in (429, 503):
             headers = dict(exchange.response.headers) if exchange.response is not None else {}
             retry = headers.get("Retry-After", "")
-            self._elapse(timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE)
+            self.elapse(timedelta(seconds=int(retry)) if retry.isdigit() else PAUSE)
         elif self._quiet > PATIENCE and due is not None:
             self._quiet = 0
             self._move(max(moment(due), self._bank.clock.now() + EACH_REQUEST))
         else:
-            self._elapse(EACH_REQUEST)
+            self.elapse(EACH_REQUEST)
 
-    def _elapse(self, length: timedelta) -> None:
-        self._move(self._bank.clock.now() + length)
+    def elapse(self, length: timedelta) -> None:
+        """Let bank time pass, after a request or because the TPP waits."""
+        if not self.over:
+            self._move(self._bank.clock.now() + length)
 
     def _move(self, now: datetime) -> None:
         """Set bank time, at most to its end, and let everything happen that is due by then, at its own moment."""
@@ -345,7 +347,7 @@ class Run:
         bank = self._bank
         if waiting.act == "late":
             self._row("time", "5 minutes pass before the customer acts", fault=True)
-            self._elapse(LATE)
+            self.elapse(LATE)
         sca = bank.documents.get(SCA, waiting.token)
         if sca is None:
             return []
@@ -397,11 +399,6 @@ class Run:
         """The TPP was silent after so many requests: the run is over, unless it has sent another one meanwhile."""
         self.left = self.requests == requests
         return self.left
-
-    def elapse(self, seconds: float) -> None:
-        """The TPP has waited that long: bank time passes too."""
-        if not self.over:
-            self._elapse(timedelta(seconds=seconds))
 
     def restarted(self) -> None:
         """The TPP was killed and is started again."""

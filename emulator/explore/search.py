@@ -18,7 +18,7 @@ from emulator.assemble.local_banks import LocalBanks
 from emulator.bank.ids import random_uuid
 from emulator.conformance.program import RunFailed, awaited
 from emulator.explore.faults import NumberedFault, Pick, PlannedFault, kinds
-from emulator.explore.judge import Finding, RunOutcome, TestedTpp, play
+from emulator.explore.judge import Finding, Process, RunOutcome, play
 from emulator.explore.schedule import BEGINS, BEHAVIOURS, MOST_TASKS, REQUESTS, FaultSchedule, Task, of
 
 AHEAD = 2  # schedules that are drawn ahead for each job
@@ -65,9 +65,7 @@ class SearchProgress:
 class Search:
     """Plays schedules with one TPP, and knows the outcome of each that was played."""
 
-    def __init__(
-        self, banks: LocalBanks, client: TestedTpp, tasks: Sequence[Task], *, base: int, jobs: int = 1
-    ) -> None:
+    def __init__(self, banks: LocalBanks, client: Process, tasks: Sequence[Task], *, base: int, jobs: int = 1) -> None:
         self._banks = banks
         self._client = client
         self._drawn: deque[FaultSchedule] = deque(maxlen=1)
@@ -137,7 +135,7 @@ class Search:
         """Count an outcome, and make each new kind of failure in it small."""
         progress = self.progress
         progress.drawn += 1
-        progress.kinds.update({fault.fault for fault in outcome.schedule.faults})
+        progress.kinds.update(sorted({fault.fault for fault in outcome.schedule.faults}))  # each time in the same order
         known = {breakage.finding.what for breakage in progress.found}
         new = next((finding for finding in outcome.findings if finding.what not in known), None)
         if new is not None:

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, ConfigDict, Field
 from emulator.bank.clock import oslo_date
 from emulator.bank.validation import Adds, Mismatch, Model, Omittable, Text, Text100, filled, one_of, refuse
 from emulator.ca import FLAWS, ROLES, TPP_NAME, Credentials
+from emulator.client.clients import Tpp
 from emulator.client.signing import Identity
-from emulator.client.tpp import Tpp
 from emulator.failure import Failed
 from emulator.httpsig.sendable import Prepared
 from emulator.scenario.transport import ReceivedAnswer, Transport, TransportFailed

@@ -17,8 +17,7 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.clock import Beginning
 from emulator.bank.customers import sessions
 from emulator.ca import CertificateAuthority
-from emulator.client.clients import ResponseHeaders, SendingTpp, TppResponse
-from emulator.client.tpp import Prepared
+from emulator.client.clients import Prepared, ResponseHeaders, SendingTpp, TppResponse
 from emulator.settings import ServeSettings
 from tests.api.shapes import fault
 from tests.postgres.remote import RemoteService

@@ -11,7 +11,7 @@ import pytest
 from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Tpp
+from emulator.client.clients import Tpp
 from emulator.settings import ServeSettings
 from tests.api.desk import BASE
 

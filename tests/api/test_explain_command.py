@@ -13,7 +13,7 @@ import pytest
 from emulator.api.log import LARGE_BODY
 from emulator.api.service import BankService
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Prepared
+from emulator.client.clients import Prepared
 from emulator.httpsig.dates import format_date
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient

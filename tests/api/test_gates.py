@@ -13,7 +13,7 @@ from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import CONSENT
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Prepared, Tpp
+from emulator.client.clients import Prepared, Tpp
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, approve, messages, ok
 from tests.known_state import DOMESTIC, EVEN, KARI, SEPA, SIRI

@@ -34,7 +34,7 @@ from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import patterns
 from emulator.bank.threads import run_to_end
 from emulator.ca import CertificateAuthority
-from emulator.client.tpp import Tpp
+from emulator.client.clients import Tpp
 from emulator.control import Control
 from emulator.scenario import facts
 from emulator.settings import ServeSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from emulator.client import Identity, TppClient
-from emulator.client.tpp import Options
+from emulator.client.clients import Options
 from tests.bench.harness import raw
 from tests.known_state import SEPA
 

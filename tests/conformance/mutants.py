@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.client.clients import TppResponse
-from emulator.client.tpp import Prepared
+from emulator.client.clients import Prepared, TppResponse
 from tests.explore.merchant import DOMESTIC, GaveUp, Merchant, Order
 
 

@@ -16,7 +16,7 @@ from emulator.bank.clock import Beginning, real_now
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.client import clients as answers
-from emulator.client.tpp import Prepared, Tpp
+from emulator.client.clients import Prepared, Tpp
 from emulator.conformance.check import Check
 from emulator.conformance.observer import Conformance
 from emulator.conformance.runner import SimulatedCustomer, arm, persons_of

@@ -15,7 +15,7 @@ from emulator.api.operations import table
 from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.settings import TAKES
-from emulator.cli import request
+from emulator.cli import requests
 from emulator.cli.main import COMMANDS, PAGES, run
 from emulator.control import openapi as control_openapi
 from emulator.control.operations import table as control_table
@@ -226,7 +226,7 @@ def test_every_page_that_errors_name_exists() -> None:
     ],
 )
 def test_a_refusal_leads_to_what_the_manual_says_of_its_code(body: bytes, code: str | None) -> None:
-    assert request._code(body) == code
+    assert requests._code(body) == code
 
 
 def test_the_command_line_prints_what_the_manual_says_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:

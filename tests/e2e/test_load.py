@@ -16,7 +16,7 @@ import pytest
 
 from emulator.api.description import examples
 from emulator.client import Identity
-from emulator.client.tpp import Prepared, Tpp
+from emulator.client.clients import Prepared, Tpp
 from emulator.web.server import raise_file_limit
 from emulator.web.wire import Limits
 from tests.e2e.process import Served, control, served

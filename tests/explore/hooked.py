@@ -15,9 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from emulator.client import TppResponse
-from emulator.client.clients import ResponseHeaders
+from emulator.client.clients import Prepared, ResponseHeaders, Tpp
 from emulator.client.signing import Identity
-from emulator.client.tpp import Prepared, Tpp
 from tests.explore.merchant import Merchant
 
 

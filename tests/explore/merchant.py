@@ -15,8 +15,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.client.clients import TppResponse
-from emulator.client.tpp import Prepared, Tpp
+from emulator.client.clients import Prepared, Tpp, TppResponse
 
 FINAL = {"ACSC", "RJCT", "CANC", "PART"}
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.client.clients import TppResponse
-from emulator.client.tpp import Prepared
+from emulator.client.clients import Prepared, TppResponse
 from tests.explore.merchant import DOMESTIC, GaveUp, Merchant, Order
 
 

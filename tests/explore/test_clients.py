@@ -19,7 +19,7 @@ import pytest
 from emulator.api.messages import Request
 from emulator.assemble.local_banks import LocalBanks
 from emulator.conformance.program import Program
-from emulator.explore import clients
+from emulator.explore import judge
 from emulator.explore.play import Run
 from emulator.explore.schedule import of
 from tests.explore.world import HOST, house
@@ -61,12 +61,12 @@ def test_a_slow_machine_is_no_silence_of_the_tpp(monkeypatch: pytest.MonkeyPatch
         def log_message(self, *_: object) -> None:
             """Nothing is printed."""
 
-    monkeypatch.setattr(clients, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(judge, "time", SimpleNamespace(monotonic=monotonic))
     sandbox = LocalBanks.in_memory()
     with HTTPServer(("127.0.0.1", 0), Hook) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         run = Run(of({"tasks": ["read"]}), sandbox, "stalled")
-        ending = clients.Process(Program(hook=f"http://127.0.0.1:{server.server_address[1]}/")).play(run)
+        ending = judge.Process(Program(hook=f"http://127.0.0.1:{server.server_address[1]}/")).play(run)
         for _ in range(LOOKS):
             looks.put(None)
     sandbox.close()
@@ -97,13 +97,13 @@ except OSError:
 
 def test_a_start_after_a_kill_is_no_silence_of_the_tpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program takes longer to start than it may be silent: nothing happens until it asks."""
-    monkeypatch.setattr(clients, "LOOK", 0.001)
-    monkeypatch.setattr(clients, "SILENCE", 0.002)
-    monkeypatch.setattr(clients, "OVER", 0.004)
+    monkeypatch.setattr(judge, "LOOK", 0.001)
+    monkeypatch.setattr(judge, "SILENCE", 0.002)
+    monkeypatch.setattr(judge, "OVER", 0.004)
     program = tmp_path / "asks.py"
     program.write_text(ASKS)
     sandbox = LocalBanks.in_memory()
     run = Run(of({"tasks": ["read"], "restarts": [1]}), sandbox, "restarted")
-    clients.Process(Program(shlex.join([sys.executable, str(program)])), restarts=True).play(run)
+    judge.Process(Program(shlex.join([sys.executable, str(program)])), restarts=True).play(run)
     sandbox.close()
     assert run.requests == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from emulator.bank.clock import real_now
 from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.client import clients as answers
-from emulator.client.tpp import Prepared, Tpp
+from emulator.client.clients import Prepared, Tpp
 from emulator.conformance.program import Ending
 from emulator.explore.judge import Claims
 from emulator.explore.play import Run
@@ -79,7 +80,7 @@ class World:
         only_waits = self._waited_at == self.run.requests
         self._waited_at = self.run.requests
         self._act(silent=only_waits)
-        self.run.elapse(seconds)
+        self.run.elapse(timedelta(seconds=seconds))
         if only_waits:
             self.run.wait()
         self._act()

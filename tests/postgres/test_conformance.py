@@ -6,7 +6,7 @@ import pytest
 
 from emulator.api.messages import Request
 from emulator.client import Identity
-from emulator.client.tpp import Tpp
+from emulator.client.clients import Tpp
 from tests.known_state import KARI
 from tests.postgres.process import Process
 

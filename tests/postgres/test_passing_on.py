@@ -18,7 +18,7 @@ from emulator.api.messages import BodyParts, Request, Response, Stream
 from emulator.assemble import forwarding
 from emulator.assemble.forwarding import NotDelivered, Ways
 from emulator.client import Identity
-from emulator.client.tpp import Tpp
+from emulator.client.clients import Tpp
 from emulator.store.postgres.connection import StoreUnreachable
 from tests.known_state import KARI
 from tests.postgres.process import HEADERS, PATIENCE, Process, eventually, execute, process, request, whole

@@ -20,7 +20,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
     from emulator.assemble.local_banks import LocalBanks
     from emulator.conformance.program import Program
-    from emulator.explore.clients import Process
+    from emulator.explore.judge import Process
     from emulator.explore.search import Search
 
     serve = [sys.executable, "-m", "tests.explore.hooked", str(PAUSE)]

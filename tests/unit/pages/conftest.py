@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from emulator.bank.bank import Bank
-from emulator.client.tpp import Tpp
+from emulator.client.clients import Tpp
 from emulator.web.pages import sca_pages
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.rendering import CustomerPages

@@ -16,7 +16,7 @@ from emulator.assemble.composition import application_of, registry_for
 from emulator.bank.clock import real_now
 from emulator.ca.authority import CertificateAuthority
 from emulator.client import Identity
-from emulator.client.tpp import Tpp
+from emulator.client.clients import Tpp
 from emulator.settings import ServeSettings
 from tests.known_state import KARI, STRAKS
 from tests.unit.pages.visitor import HOST, Page, Visitor
