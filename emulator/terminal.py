@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -52,11 +52,18 @@ def _escape(match: re.Match[str]) -> str:
     return ascii(match[0])[1:-1]
 
 
-class LossyStream:
-    """A text stream that drops what cannot be written, as on a full disk; everything else is that of `stream`."""
+class _Wrapped:
+    """A text stream; what its class does not define is that of `stream`."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class LossyStream(_Wrapped):
+    """A text stream that drops what cannot be written, as on a full disk."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -67,24 +74,10 @@ class LossyStream:
         with suppress(OSError):
             self._stream.flush()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
-
-class PrintableStream:
-    """A text stream that escapes what is written to it; everything else is that of `stream`."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+class PrintableStream(_Wrapped):
+    """A text stream that escapes the control characters of what is written to it."""
 
     def write(self, text: str) -> int:
-        """Write `text` with its control characters escaped."""
         self._stream.write(printable(text))
         return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)

@@ -92,20 +92,18 @@ def _unknown(text: str, name: str, known: Collection[str], lead: str) -> str:
     return f"{text}{guess(name, known) or '.'} {lead.capitalize()}: {', '.join(known)}."
 
 
-class _WithToken:
-    """Refuses requests without the control token, with which the tools act."""
+def _with_token(app: ASGIApp, token: str) -> ASGIApp:
+    """The application without the requests that lack the control token, with which the tools act."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._expected = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         sent = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "http" and not hmac.compare_digest(sent, self._expected):
+        if scope["type"] == "http" and not hmac.compare_digest(sent, f"Bearer {token}".encode()):
             text = "Authorization: Bearer with the control token is needed (BANK_EMULATOR_CONTROL_TOKEN).\n"
             await PlainTextResponse(text, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return checked
 
 
 class _HttpServer(uvicorn.Server):
@@ -137,7 +135,7 @@ def serve_http(
     with socket.create_server((host, port), family=family) as bound:
         app: ASGIApp = server.streamable_http_app(host=host, streamable_http_path=PATH)
         if token is not None:
-            app = _WithToken(app, token)
+            app = _with_token(app, token)
         name = f"[{host}]" if family == socket.AF_INET6 else host
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)  # uvicorn raises what ended it once more: the end is orderly

@@ -35,6 +35,13 @@ MOST_ROWS = 50
 CHECK_TIMEOUT = 30.0  # seconds for one check of the plan
 
 Tool = Callable[..., str]
+
+
+def doc(text: str) -> Any:
+    """What an agent reads about an argument."""
+    return Field(description=text)
+
+
 Name = Annotated[str, Field(min_length=1)]  # with an empty one the address would be that of the whole list
 Customer = Annotated[
     Name | None,
@@ -55,23 +62,21 @@ class Tools:
     def open_bank(
         self,
         url: Annotated[
-            str | None, Field(description="A running bank, such as http://127.0.0.1:8080/banks/a; default: --url.")
+            str | None, doc("A running bank, such as http://127.0.0.1:8080/banks/a; default: --url.")
         ] = None,
-        start: Annotated[
-            bool, Field(description="Start a new bank in memory, which ends with this server, instead.")
-        ] = False,
+        start: Annotated[bool, doc("Start a new bank in memory, which ends with this server, instead.")] = False,
         fixtures: Annotated[
-            str | None, Field(description="With start: the data that it begins with, such as known-state or empty.")
+            str | None, doc("With start: the data that it begins with, such as known-state or empty.")
         ] = None,
-        seed: Annotated[int | None, Field(description="With start: makes its ids repeat from run to run.")] = None,
+        seed: Annotated[int | None, doc("With start: makes its ids repeat from run to run.")] = None,
         now: Annotated[
             str | None,
-            Field(description="With start: bank time, such as 2026-03-02T09:00:00+01:00, which then stands still."),
+            doc("With start: bank time, such as 2026-03-02T09:00:00+01:00, which then stands still."),
         ] = None,
         settings: Annotated[
-            dict[str, Any] | None, Field(description="With start: settings, such as {'progression': 'immediate'}.")
+            dict[str, Any] | None, doc("With start: settings, such as {'progression': 'immediate'}.")
         ] = None,
-        tpp: Annotated[Name, Field(description="The TPP whose certificate your client uses; created if new.")] = AGENT,
+        tpp: Annotated[Name, doc("The TPP whose certificate your client uses; created if new.")] = AGENT,
     ) -> str:
         """Find a running bank or start one; use this first. Answers its address, and the certificate for your client.
 
@@ -121,21 +126,17 @@ class Tools:
     def send_request(
         self,
         method: Literal["GET", "POST", "PUT", "DELETE"],
-        path: Annotated[str, Field(description="Path and query, such as /v1/accounts?withBalance=true.")],
-        body: Annotated[
-            dict[str, Any] | list[Any] | str | None, Field(description="JSON, or text that is sent as it is.")
-        ] = None,
+        path: Annotated[str, doc("Path and query, such as /v1/accounts?withBalance=true.")],
+        body: Annotated[dict[str, Any] | list[Any] | str | None, doc("JSON, or text that is sent as it is.")] = None,
         customer: Customer = None,
         context: Annotated[
-            Literal["PRIVATE", "CORPORATE"] | None, Field(description="With customer: for itself, or for its firm.")
+            Literal["PRIVATE", "CORPORATE"] | None, doc("With customer: for itself, or for its firm.")
         ] = None,
         request_id: Annotated[
-            str | None, Field(description="X-Request-ID; default: a new one. The same one repeats a request.")
+            str | None, doc("X-Request-ID; default: a new one. The same one repeats a request.")
         ] = None,
-        headers: Annotated[
-            dict[str, str | None] | None, Field(description="Headers to set, or to leave out by null.")
-        ] = None,
-        tpp: Annotated[Name, Field(description="The TPP that signs; created if new.")] = AGENT,
+        headers: Annotated[dict[str, str | None] | None, doc("Headers to set, or to leave out by null.")] = None,
+        tpp: Annotated[Name, doc("The TPP that signs; created if new.")] = AGENT,
     ) -> str:
         """Send one signed request of a TPP to the bank, to see what it answers or to play a client step by step.
 
@@ -169,10 +170,10 @@ class Tools:
 
     def requests(
         self,
-        operation: Annotated[str | None, Field(description="An operationId only, such as createPayment.")] = None,
-        status: Annotated[int | None, Field(description="A status only; 0: no answer was sent.")] = None,
-        tpp: Annotated[str | None, Field(description="A TPP only: name or tppId.")] = None,
-        payment: Annotated[str | None, Field(description="Only those about the payment with this id.")] = None,
+        operation: Annotated[str | None, doc("An operationId only, such as createPayment.")] = None,
+        status: Annotated[int | None, doc("A status only; 0: no answer was sent.")] = None,
+        tpp: Annotated[str | None, doc("A TPP only: name or tppId.")] = None,
+        payment: Annotated[str | None, doc("Only those about the payment with this id.")] = None,
         limit: Limit = 20,
     ) -> str:
         """List what TPPs have sent, newest first: number, time, status, request, error, rules of scenarios that acted.
@@ -187,7 +188,7 @@ class Tools:
     def explain(
         self,
         request: Annotated[
-            Name | None, Field(description="Its number in the log, or latest; default: the newest that was refused.")
+            Name | None, doc("Its number in the log, or latest; default: the newest that was refused.")
         ] = None,
     ) -> str:
         """Explain why a request failed: the difference between the signing strings, or the rule that it breaks.
@@ -222,15 +223,11 @@ class Tools:
     def customer(
         self,
         action: Literal["list", "approve", "decline", "expire", "fail"],
-        target: Annotated[
-            Name, Field(description="A scaRedirect, the id of a payment, basket or consent, or latest.")
-        ] = "latest",
+        target: Annotated[Name, doc("A scaRedirect, the id of a payment, basket or consent, or latest.")] = "latest",
         national_id: Annotated[
-            str | None, Field(description="With approve: who approves, if the request did not name the customer.")
+            str | None, doc("With approve: who approves, if the request did not name the customer.")
         ] = None,
-        accounts: Annotated[
-            list[str] | None, Field(description="With approve: the IBANs to share; default: all.")
-        ] = None,
+        accounts: Annotated[list[str] | None, doc("With approve: the IBANs to share; default: all.")] = None,
     ) -> str:
         """Play the customer at the bank's pages: list what waits, approve, decline, let its time run out, let it fail.
 
@@ -255,10 +252,8 @@ class Tools:
 
     def clock(
         self,
-        advance: Annotated[str | None, Field(description="How far, such as 10s, 1h30m, 90d or P1M.")] = None,
-        mode: Annotated[
-            Literal["live", "frozen"] | None, Field(description="Let bank time run, or make it stand still.")
-        ] = None,
+        advance: Annotated[str | None, doc("How far, such as 10s, 1h30m, 90d or P1M.")] = None,
+        mode: Annotated[Literal["live", "frozen"] | None, doc("Let bank time run, or make it stand still.")] = None,
     ) -> str:
         """Tell bank time, or advance it: statuses, sessions, consents and quotas follow it. It never goes back.
 
@@ -273,7 +268,7 @@ class Tools:
 
     def ledger(
         self,
-        payment: Annotated[Name | None, Field(description="This payment only, with its history.")] = None,
+        payment: Annotated[Name | None, doc("This payment only, with its history.")] = None,
         limit: Limit = 10,
     ) -> str:
         """Read what the bank has booked: payments with status, newest first, and balances of accounts.
@@ -309,8 +304,8 @@ class Tools:
 
     def scenarios(
         self,
-        name: Annotated[Name | None, Field(description="Show this one, as YAML that apply_scenario takes.")] = None,
-        about: Annotated[str | None, Field(description="Only those with this word in name or summary.")] = None,
+        name: Annotated[Name | None, doc("Show this one, as YAML that apply_scenario takes.")] = None,
+        about: Annotated[str | None, doc("Only those with this word in name or summary.")] = None,
     ) -> str:
         """List the ready scenarios, which make the bank fail in one way each, or show one to write your own from it.
 
@@ -328,15 +323,9 @@ class Tools:
 
     def apply_scenario(
         self,
-        scenario: Annotated[
-            str | dict[str, Any], Field(description="The name of a ready one, or your own: YAML text or JSON.")
-        ],
-        parameters: Annotated[
-            dict[str, Any] | None, Field(description="Values for the parameters of a ready one.")
-        ] = None,
-        check_only: Annotated[
-            bool, Field(description="Check it and tell what it would change; apply nothing.")
-        ] = False,
+        scenario: Annotated[str | dict[str, Any], doc("The name of a ready one, or your own: YAML text or JSON.")],
+        parameters: Annotated[dict[str, Any] | None, doc("Values for the parameters of a ready one.")] = None,
+        check_only: Annotated[bool, doc("Check it and tell what it would change; apply nothing.")] = False,
         confirm: Confirm = False,
     ) -> str:
         """Make the bank behave as a scenario says: lost answers, refusals, empty accounts, late statuses.
@@ -388,7 +377,7 @@ class Tools:
 
     def audit(
         self,
-        check: Annotated[Name | None, Field(description="This check only; default: those that fail or warn.")] = None,
+        check: Annotated[Name | None, doc("This check only; default: those that fail or warn.")] = None,
     ) -> str:
         """Judge your client by all that the bank has seen of it: what it did wrong, the request, and what is right.
 
@@ -408,14 +397,12 @@ class Tools:
     def run_checks(
         self,
         context: Context[None, Any],
-        command: Annotated[
-            str | None, Field(description="The command that runs your client once; default: --command.")
-        ] = None,
+        command: Annotated[str | None, doc("The command that runs your client once; default: --command.")] = None,
         hook: Annotated[
-            str | None, Field(description="Instead: the address to POST each check to, if your client is a service.")
+            str | None, doc("Instead: the address to POST each check to, if your client is a service.")
         ] = None,
-        checks: Annotated[list[str] | None, Field(description="Names of checks; default: all of them.")] = None,
-        group: Annotated[Name | None, Field(description="All checks of this group, such as payments.")] = None,
+        checks: Annotated[list[str] | None, doc("Names of checks; default: all of them.")] = None,
+        group: Annotated[Name | None, doc("All checks of this group, such as payments.")] = None,
     ) -> str:
         """Run your client by a plan: each check on a bank of its own, with the fault that shows whether it is right.
 
@@ -490,7 +477,7 @@ class Tools:
     def manual(
         self,
         topic: Annotated[
-            str, Field(description="Words to search for, an error code, a setting, or a page such as payments#amounts.")
+            str, doc("Words to search for, an error code, a setting, or a page such as payments#amounts.")
         ],
     ) -> str:
         """Search the manual of the bank: rules of the interface, errors, headers, settings, scenarios, how-tos.

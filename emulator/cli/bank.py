@@ -144,10 +144,10 @@ def write_file(option: str, file: str, text: str) -> None:
         Path(file).write_text(text, encoding="utf-8")
 
 
-def hint(text: str) -> None:
+def hint(text: str, *, nl: bool = True) -> None:
     """Print `text` on stderr if that is a terminal, for people only."""
     if sys.stderr is not None and sys.stderr.isatty():
-        click.echo(text, err=True)
+        click.echo(text, nl=nl, err=True)
 
 
 def _cell(value: Any) -> str:
@@ -238,9 +238,7 @@ def name_argument(name: str, **options: Any) -> click.Argument:
 
 def limit_option(default: int) -> click.Option:
     about = "At most that many."
-    return click.Option(
-        ["--limit"], metavar="N", type=click.IntRange(1, 1000), default=default, show_default=True, help=about
-    )
+    return click.Option(["--limit"], metavar="N", type=click.IntRange(1, 1000), default=default, help=about)
 
 
 def json_value(text: str | bytes) -> Any:

@@ -57,13 +57,10 @@ def chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
     from emulator.conformance.check import GROUPS, ready
 
     checks = ready()
-    known = [check.check for check in checks]
-    for name in names:
-        if name not in known:
-            raise Failed(unknown(name, known, "There is no check").rstrip("."))
-    for group in groups:
-        if group not in GROUPS:
-            raise Failed(unknown(group, GROUPS, "There is no group").rstrip("."))
+    for kind, given, known in (("check", names, [check.check for check in checks]), ("group", groups, GROUPS)):
+        for name in given:
+            if name not in known:
+                raise Failed(unknown(name, known, f"There is no {kind}").rstrip("."))
     return [check for check in checks if (not names and not groups) or check.check in names or check.group in groups]
 
 
@@ -141,7 +138,6 @@ def _send_claims(address: str, claims: str) -> None:
     metavar="N",
     type=click.IntRange(1, 64),
     default=1,
-    show_default=True,
     help="Checks that run at the same time.",
 )
 @report_options

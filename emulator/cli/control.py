@@ -98,7 +98,7 @@ def _generated_text(answer: dict[str, Any]) -> None:
 
 
 def _count(option: str, default: int, about: str) -> click.Option:
-    return click.Option(option.split(), metavar="N", type=int, default=default, show_default=True, help=about)
+    return click.Option(option.split(), metavar="N", type=int, default=default, help=about)
 
 
 _SCENARIO = click.Option(

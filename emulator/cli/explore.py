@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial, wraps
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from emulator.bank.errors import counted
-from emulator.cli.bank import show, writable_file, write_file
+from emulator.cli.bank import hint, show, writable_file, write_file
 from emulator.cli.options import Command, options, output_option, words
 from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 from emulator.signals import end_as_interrupted
@@ -30,6 +29,8 @@ PAGE = "find-the-fault"
 TASKS: tuple[Task, ...] = ("pay", "read", "pay-and-cancel", "basket", "pay-bulk", "read-unattended")
 MOST_RUNS = 1_000_000
 DEFAULT_RUNS = 200
+WIDTH = 70  # columns of the line of a terminal that shows the progress
+NO_PROGRESS = f"\r{'':<{WIDTH}}\r"
 
 
 # Options of all commands that run a TPP and judge it
@@ -100,7 +101,6 @@ def program_options(each: str, claims: str) -> Callable[[Command], Command]:
             metavar="SECONDS",
             type=click.FloatRange(0.1, 3600),
             default=30.0,
-            show_default=True,
             help=f"The time for one {each}.",
         )
         @click.option("--claims", metavar="URL", callback=http_address, help=claims)
@@ -142,8 +142,8 @@ tpp_options = options(
 @click.option(
     "--minutes", metavar="N", type=click.FloatRange(0.01, 100_000), help="Search that long, instead of --runs."
 )
-@click.option("--seed", metavar="N", type=click.IntRange(0, 10**12), default=0, show_default=True, help="Draws others.")
-@click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True, help="Runs at a time.")
+@click.option("--seed", metavar="N", type=click.IntRange(0, 10**12), default=0, help="Draws others.")
+@click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=1, help="Runs at a time.")
 @click.option(
     "--task",
     "tasks",
@@ -184,15 +184,18 @@ def explore(
     from emulator.conformance.program import RunFailed
     from emulator.explore import report
 
-    folder = None if save is None else _folder(save)
+    if save is not None:
+        with working_with(f"--save {save}"):
+            Path(save).mkdir(parents=True, exist_ok=True)
     shown = 0
 
     def progress(now: SearchProgress) -> None:
         nonlocal shown
         for breakage in now.found[shown:]:
             shown += 1
-            _tell(breakage, folder, err=output == "json")
-        _line(now)
+            _tell(breakage, save, err=output == "json")
+        text = f"{now.drawn} schedules, {now.runs} runs, {len(now.found)} found, {len(now.kinds)} kinds of fault"
+        hint(f"\r{text:<{WIDTH}}", nl=False)
 
     stopped: KeyboardInterrupt | RunFailed | None = None  # what a long search came to before is reported all the same
     with closing(LocalBanks.in_memory()) as banks:
@@ -205,7 +208,7 @@ def explore(
             if isinstance(error, RunFailed) and not done.drawn:
                 raise
     progress(done)
-    _end_line()
+    hint(NO_PROGRESS, nl=False)
     cases = [report.case(breakage.name, breakage.finding, breakage.outcome) for breakage in done.found]
     cases = cases or [
         {"name": counted(done.drawn, "schedule"), "what": "", "text": "", "schedule": "", "described": []}
@@ -278,22 +281,15 @@ def _client(program: Program, *, restarts: bool) -> Process:
     return Process(program, restarts and program.command is not None)
 
 
-def _folder(name: str) -> Path:
-    folder = Path(name)
-    with working_with(f"--save {name}"):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _tell(breakage: Breakage, folder: Path | None, *, err: bool) -> None:
+def _tell(breakage: Breakage, folder: str | None, *, err: bool) -> None:
     """Print a failure, on stderr where stdout is for JSON, and write its file."""
     from emulator.explore import report
 
-    _end_line()
+    hint(NO_PROGRESS, nl=False)
     click.echo(report.failure_text(breakage), err=err)
     if folder is not None:
         saved = breakage.outcome.schedule.model_copy(update={"found": breakage.finding.text})
-        file = folder / f"{breakage.name}.yaml"
+        file = Path(folder, f"{breakage.name}.yaml")
         write_file("--save", str(file), saved.text())
         click.echo(f"\n  saved: {file}", err=err)
     click.echo("", err=err)
@@ -310,17 +306,6 @@ def _print_scenarios(read: Sequence[tuple[Path, Any]]) -> None:
         except ValueError as reason:
             raise Failed(f"{file}: {reason}", page=PAGE) from reason
     click.echo("---\n".join(texts), nl=False)
-
-
-def _line(now: SearchProgress) -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
-        text = f"{now.drawn} schedules, {now.runs} runs, {len(now.found)} found, {len(now.kinds)} kinds of fault"
-        click.echo(f"\r{text:<70}", nl=False, err=True)
-
-
-def _end_line() -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
-        click.echo(f"\r{'':<70}\r", nl=False, err=True)
 
 
 def _publish(

@@ -42,14 +42,12 @@ Example: bank-emulator collection --format bruno --directory bank-collection
     "kind",
     type=click.Choice(["postman", "bruno"]),
     default="postman",
-    show_default=True,
     help="The kind of collection.",
 )
 @click.option(
     "--proxy",
     metavar="URL",
     default="http://127.0.0.1:9090",
-    show_default=True,
     help="The address of the signing proxy.",
 )
 @click.option("--directory", metavar="DIR", help="The folder for a Bruno collection; created if it is missing.")

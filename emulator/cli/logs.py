@@ -56,15 +56,8 @@ def configure(form: str) -> None:
     handler.addFilter(RateLimit())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("emulator").setLevel(logging.INFO)
-    warnings.formatwarning = _without_source
+    warnings.formatwarning = lambda message, category, *_, **__: f"{category.__name__}: {message}"
     logging.captureWarnings(True)
-
-
-def _without_source(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-) -> str:
-    del filename, lineno, line
-    return f"{category.__name__}: {message}"
 
 
 class RateLimit(logging.Filter):

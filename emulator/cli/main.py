@@ -83,7 +83,7 @@ class _Commands(Mapping[str, click.Command]):
     commands=_Commands(),
     invoke_without_command=True,
     epilog="Example: bank-emulator serve --port 0 --ephemeral",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True},
 )
 @click.option(  # read in `run`, so that it works after the command too
     "--debug", is_flag=True, expose_value=False, help="Show a traceback with an error, after any command."

@@ -28,8 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class OrderedGroup(click.Group):
     """A group that lists its commands in the order of definition; click would sort them by name."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
+    def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
@@ -84,7 +83,6 @@ output_option = click.option(
     "--output",
     type=click.Choice(["text", "json"]),
     default="text",
-    show_default=True,
     help="Print text, or JSON for programs.",
 )
 ca_option = click.option(  # see `trusted_ca`
@@ -101,10 +99,9 @@ url_option = options(
 bank_options = options(url_option, output_option)
 
 
-def _use_data(context: click.Context, option: click.Parameter, value: str | None) -> None:
+def _use_data(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     from emulator import packaged
 
-    del option
     given = value or variable("DATA")
     if given is not None and not context.resilient_parsing:
         try:
@@ -240,7 +237,6 @@ signer_options = options(
         "--tpp",
         metavar="NAME",
         default="demo",
-        show_default=True,
         help="Sign as this TPP.",
         shell_complete=completing(_tpps),
     ),

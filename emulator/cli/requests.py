@@ -149,7 +149,12 @@ def _code(body: bytes) -> str | None:
 
 @click.command(epilog=PROXY_EPILOG)
 @click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="N", default=0, help="The port to listen on; 0 picks a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=0,
+    show_default=False,
+    help="The port to listen on; 0 picks a free one.",
 )
 @click.option("--to", "target", metavar="URL", help="The bank to forward to, instead of --url; http or https.")
 @click.option(
@@ -188,7 +193,7 @@ def proxy(
         _log_in(client, login)
     proxy = SigningProxy(client, log=(lambda _: None) if quiet or sys.stderr is None else _log())
     try:
-        asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))
+        asyncio.run(proxy.run(port, lambda address: ready([address])))
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)  # without what asyncio adds
         raise Failed(f"--port {port}: {reason}") from error
@@ -220,10 +225,8 @@ def requests() -> None:
 
 
 @requests.command(epilog="Example: bank-emulator requests tail --last 5")
-@click.option(
-    "--last", type=click.IntRange(0, 1000), metavar="N", default=10, show_default=True, help="Start with the last N."
-)
-@click.option("--follow/--no-follow", default=True, show_default=True, help="Continue with new requests.")
+@click.option("--last", type=click.IntRange(0, 1000), metavar="N", default=10, help="Start with the last N.")
+@click.option("--follow/--no-follow", default=True, help="Continue with new requests.")
 @bank_options
 def tail(last: int, follow: bool, url: str | None, output: str) -> None:
     """Print the last requests, then each new one. One line each; with --output json a JSON object."""

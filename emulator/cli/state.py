@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from emulator.store import StoreDamaged
     from emulator.store.check import CheckReport
 
-FLAG_BY_NAME = {flag.name: flag for flag in FLAGS}
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
 
 def _read(flag: str, value: str) -> str:
     """The value of a flag that `serve` has too."""
+    [known] = [one for one in FLAGS if one.name == flag]
     try:
-        text: str = FLAG_BY_NAME[flag].parse(value)
+        text: str = known.parse(value)
     except ValueError as error:
         raise Failed(f"--{flag} {error}", page="flags") from None
     return text
@@ -40,7 +40,6 @@ schema_option = click.option(
     "--store-schema",
     metavar="NAME",
     default=ServeSettings().store_schema,
-    show_default=True,
     callback=lambda _context, _parameter, name: _read("store-schema", name),
     help="The schema in PostgreSQL.",
 )
@@ -59,11 +58,15 @@ def command() -> None:
 @state_option
 def check(repair: bool, output: str, store: str | None, store_schema: str, state: str | None) -> None:
     """Verify the stored data of every bank. Exit 3 if any is damaged."""
-    if store is not None:
-        if repair or (state is not None and store != EMBEDDED):
-            raise click.UsageError(f"--{'repair' if repair else 'state'} is for a state directory, not for --store")
+    if store is None:
+        _check_folder(state_directory(state), output, repair=repair)
+    elif repair or (state is not None and store != EMBEDDED):
+        raise click.UsageError(f"--{'repair' if repair else 'state'} is for a state directory, not for --store")
+    else:
         _check_shared(_read("store", store), store_schema, output, state_directory(state))
-        return
+
+
+def _check_folder(root: Path, output: str, *, repair: bool) -> None:
     from emulator.assemble.copying import complete
     from emulator.assemble.storage import damaged_snapshots
     from emulator.bank.kinds import KINDS
@@ -72,7 +75,6 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
     from emulator.store.check import repair as repair_bank
     from emulator.store.check import verify
 
-    root = state_directory(state)
     try:
         if root.is_dir():
             check_private(root)  # a repair writes, and must not write where a link of somebody else points
@@ -80,11 +82,8 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
     except OSError as error:
         raise Failed(f"--state {error.filename}: {error.strerror}", page="recover-data") from error
     directory = root / "banks"
-    banks = (
-        sorted(path for path in directory.iterdir() if path.is_dir() and path.name[0] != ".")
-        if directory.is_dir()
-        else []
-    )
+    folders = sorted(directory.iterdir()) if directory.is_dir() else []
+    banks = [path for path in folders if path.is_dir() and path.name[0] != "."]
     if not banks:
         raise Failed(f"{directory.absolute()} holds no bank; name the state directory of `serve` with --state DIR")
     reports: list[tuple[CheckReport, list[StoreDamaged]]] = []
@@ -115,16 +114,11 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
             final = repair or first.intact
             advice = f"it cannot be repaired: move {report.directory} away" if final else "--repair repairs it"
             raise Damaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({advice})")
-    _check_authority(root)
-    if bad := [snapshot for _, snapshots in reports for snapshot in snapshots]:
-        raise Damaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
-
-
-def _check_authority(root: Path) -> None:
-    """Read the CA and the TPPs of a state directory; a start makes a CA where there is none, so that is no damage."""
-    if (root / "ca.pem").exists():
+    if (root / "ca.pem").exists():  # a start makes a CA where there is none, so that is no damage
         with authority_in(root) as authority:
             authority.check()
+    if bad := [snapshot for _, snapshots in reports for snapshot in snapshots]:
+        raise Damaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")
 
 
 def _as_json(report: CheckReport, snapshots: list[StoreDamaged]) -> dict[str, Any]:

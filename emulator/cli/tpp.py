@@ -66,7 +66,6 @@ def command() -> None:
     callback=check_name,
     metavar="TEXT",
     default=KEYSTORE_PASSWORD,
-    show_default=True,
     help="The password of keystore.p12.",
 )
 @output_option

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import parse_qs, urlsplit
 
@@ -312,9 +311,7 @@ class TppClient(SendingTpp[TppResponse]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _live_connection(self) -> HTTPConnection:
@@ -381,9 +378,7 @@ class AsyncTppClient(SendingTpp[Coroutine[Any, Any, TppResponse]]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def _new_session(self) -> ClientSession:

@@ -26,7 +26,8 @@ from emulator.signals import ending_signals
 from emulator.terminal import one_line
 
 CALLBACK = "/_proxy/callback/"
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+HOST = "127.0.0.1"
+LOOPBACK = frozenset({"localhost", HOST, "[::1]"})
 LARGEST_BODY = 16 * 1024 * 1024
 BODY_SECONDS = 30.0  # for a body to arrive, as at the bank
 ANSWER_TIMEOUT = 3700.0  # seconds: longer than the longest scripted delay, since the client has its own limit
@@ -69,22 +70,20 @@ class SigningProxy:
     def __init__(self, client: AsyncTppClient, *, log: Callable[[str], None]) -> None:
         self._client = client
         self._log = log
-        self._hosts = set(LOOPBACK)
         self._port = 0
         self._address = ""
         self._nonces: OrderedDict[str, None] = OrderedDict()  # of requests whose customer has not returned yet
 
-    async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
+    async def run(self, port: int, ready: Callable[[str], None]) -> None:
         """Serve until a signal ends it; `ready` receives the proxy's address. Raises OSError if the port is in use."""
         errors = logging.Logger("proxy", logging.WARNING)  # of this proxy alone: nothing else writes to it
         errors.addHandler(_OneLineErrors(self._log))
         server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True, logger=errors)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, HOST, port).start()
         self._port = runner.addresses[0][1]
-        self._address = f"http://{host}:{self._port}"
-        self._hosts.add(host.lower())
+        self._address = f"http://{HOST}:{self._port}"
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in ending_signals():
@@ -143,7 +142,7 @@ class SigningProxy:
 
     def _is_own_host(self, host: str) -> bool:
         parts = _HOST.fullmatch(host)
-        return parts is not None and parts[1].lower() in self._hosts
+        return parts is not None and parts[1].lower() in LOOPBACK
 
     def _foreign_header(self, headers: CIMultiDictProxy[str]) -> str | None:
         """The header that shows that another site's page sent this request; None for a program or the proxy itself.

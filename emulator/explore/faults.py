@@ -118,8 +118,6 @@ class ChangeFault(NumberedFault):
 
 
 class Lost(RequestFault):
-    """`when`: before the bank acts, or after."""
-
     name = "lost"
     summary = "The connection closes without an answer: before the bank acts, or after it has."
     then: ClassVar = {"disconnect": "{when}"}
@@ -135,8 +133,6 @@ class Lost(RequestFault):
 
 
 class Malformed(RequestFault):
-    """`form`: what the answer is instead."""
-
     name = "malformed"
     summary = "The bank acts, but its answer cannot be read."
     then: ClassVar = {"malformed": "{form}"}
@@ -149,8 +145,6 @@ class Malformed(RequestFault):
 
 
 class NewMembers(RequestFault):
-    """Every object of the answer has one more member."""
-
     name = "new-members"
     summary = "An answer has members that nobody knows, as banks add them without notice."
     then: ClassVar = {"malformed": "new-members"}
@@ -159,8 +153,6 @@ class NewMembers(RequestFault):
 
 
 class SlowAnswer(RequestFault):
-    """`ms`: the delay in milliseconds."""
-
     name = "slow"
     summary = "An answer comes late, in real time."
     then: ClassVar = {"delay": "{ms}ms"}
@@ -205,8 +197,6 @@ ENDS = {
 
 
 class AccessEnds(ChangeFault):
-    """`ends`: what ends."""
-
     name = "access"
     summary = "The access of the TPP ends between two requests: its consents, sessions or the reads of the day."
     example: ClassVar = {"of": "getTransactions", "at": 1, "ends": "consent-revoked"}
@@ -224,8 +214,6 @@ class AccessEnds(ChangeFault):
 
 
 class ReadsUsedUp(RequestFault):
-    """The read is refused."""
-
     name = "quota"
     summary = "The reads of the day are used up: 429 ACCESS_EXCEEDED."
     then: ClassVar = {"quota": "exhausted"}
@@ -415,8 +403,6 @@ class Feed(PlannedFault):
 
 
 class MoneyGone(ChangeFault):
-    """Accounts are empty, and have no credit."""
-
     name = "money"
     summary = "The money is gone: the accounts are empty from a request on."
     text = "the accounts are empty"

@@ -101,7 +101,7 @@ class Process:
             if requests != run.requests:
                 silence, patience, requests = 0.0, SILENCE, run.requests
             silent = silence > patience
-            if run.is_waited_for():
+            if run.waiting:
                 for redirect in run.call(partial(run.act, silent=silent)):
                     visit(redirect)
                     silence = 0.0

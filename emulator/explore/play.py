@@ -120,7 +120,7 @@ class Run:
         self._counts: Counter[str] = Counter()  # requests by operation
         self._quiet = 0  # reads of a status since something last changed at the bank
         self._still: Counter[str] = Counter()  # all requests since then, by method and address
-        self._waiting: list[_Waiting] = []
+        self.waiting: list[_Waiting] = []  # pages that the customer has open
         self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
         self._changes = [fault for fault in schedule.faults if isinstance(fault, ChangeFault)]
         self._passing = list(schedule.time)
@@ -232,7 +232,7 @@ class Run:
             self._row("time", "the TPP is killed", fault=True)
             self.killed = True
         self._judge_pace()
-        if self._waiting or self.killed or self.endless is not None:
+        if self.waiting or self.killed or self.endless is not None:
             self.news.set()
 
     def _note_refusal(self, row: str, exchange: Exchange) -> None:
@@ -320,7 +320,7 @@ class Run:
         acts = self.schedule.customer
         act = acts[len(self._seen)] if len(self._seen) < len(acts) else "approve"
         self._seen[token] = None
-        self._waiting.append(_Waiting(token, act, self.requests))
+        self.waiting.append(_Waiting(token, act, self.requests))
         self._row("customer", "opens the bank's page")
         self.news.set()
 
@@ -332,14 +332,14 @@ class Run:
         redirects: list[str] = []
         if self.over:
             return redirects
-        for waiting in list(self._waiting):
+        for waiting in list(self.waiting):
             waiting.waits += silent
             late = waiting.act == "late" and waiting.waits < LATE_WAITS
             if waiting.act == "leave":
-                self._waiting.remove(waiting)
+                self.waiting.remove(waiting)
                 self._row("customer", "leaves the page", fault=True)
             elif not late or self.requests - waiting.since >= LATE_REQUESTS:
-                self._waiting.remove(waiting)
+                self.waiting.remove(waiting)
                 redirects += self._authenticate(waiting)
         return redirects
 
@@ -379,18 +379,14 @@ class Run:
         if waiting.act == "decline" and purpose in ("payment", "basket") and "target" in sca:
             self.declined[str(sca["target"])] = self._bank.clock.stamp()
 
-    def is_waited_for(self) -> bool:
-        """Whether the customer has a page open."""
-        return bool(self._waiting)
-
     def wait(self) -> bool:
         """The TPP only waits: move bank time to what is due next, unless it waits for the customer.
 
         Returns False if nothing will happen.
         """
         due = progression.next_due(self._bank, progression.MONEY)
-        if due is None or self.over or self._waiting:
-            return bool(self._waiting)
+        if due is None or self.over or self.waiting:
+            return bool(self.waiting)
         self._row("time", "the TPP waits, and time passes")
         self._move(max(moment(due), self._bank.clock.now()))
         return True
@@ -410,9 +406,9 @@ class Run:
     def finish(self) -> None:
         """The TPP has ended: let everything happen that is still due."""
         self._row("time", "the TPP has ended; everything that is due happens")
-        for waiting in self._waiting:
+        for waiting in self.waiting:
             self._authenticate(waiting)  # whoever is late acts all the same
-        self._waiting.clear()
+        self.waiting.clear()
         for _ in range(MOST_DUE):
             due = progression.next_due(self._bank, progression.MONEY)
             if due is None:

@@ -23,7 +23,6 @@ from emulator.bank.bank import Bank
 from emulator.bank.formats import EARLIEST, END, YEARS
 from emulator.bank.payment import self_service
 from emulator.ca import CertificateAuthority, Credentials
-from emulator.ca.files import write_private
 from emulator.failure import Failed
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
@@ -225,16 +224,6 @@ class TppFiles(NamedTuple):
     certificate: Path
     key: Path
     keystore: Path
-
-
-def write_files(credentials: Credentials, folder: Path, keystore_password: str) -> TppFiles:
-    """Write the files of a TPP into `folder`, which is created if missing; readable only by this user."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = TppFiles(folder / "certificate.pem", folder / "key.pem", folder / "keystore.p12")
-    write_private(files.certificate, credentials.certificate_pem.encode())
-    write_private(files.key, credentials.key_pem)
-    write_private(files.keystore, credentials.keystore(keystore_password))
-    return files
 
 
 @dataclass(frozen=True, slots=True)

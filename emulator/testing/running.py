@@ -29,6 +29,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER
 from emulator.bank.payment import payment_views, progression
 from emulator.ca import Credentials
+from emulator.ca.files import write_private
 from emulator.client import AsyncTppClient, TppClient
 from emulator.conformance.observer import conformance_of
 from emulator.scenario import loader, target
@@ -45,7 +46,6 @@ from emulator.testing.handles import (
     issued,
     moment_of,
     settings_for,
-    write_files,
 )
 
 Result = TypeVar("Result")
@@ -293,7 +293,13 @@ class TestTpp(TppClient):
 
     def files(self, folder: str | Path, *, keystore_password: str = KEYSTORE_PASSWORD) -> TppFiles:
         """Write certificate.pem, key.pem and keystore.p12 into `folder`, readable only by this user."""
-        return write_files(self._credentials, Path(folder), keystore_password)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = TppFiles(folder / "certificate.pem", folder / "key.pem", folder / "keystore.p12")
+        write_private(files.certificate, self._credentials.certificate_pem.encode())
+        write_private(files.key, self._credentials.key_pem)
+        write_private(files.keystore, self._credentials.keystore(keystore_password))
+        return files
 
     def asynchronous(self) -> AsyncTppClient:
         """The same TPP and PSU as an asynchronous client; close it when done (`async with`)."""

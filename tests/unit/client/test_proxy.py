@@ -46,7 +46,7 @@ async def proxy(
     """A proxy before `target`; its address."""
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     running_proxy = SigningProxy(AsyncTppClient(target, authority.demo(), timeout=timeout), log=log)
-    running = asyncio.ensure_future(running_proxy.run("127.0.0.1", 0, ready.set_result))
+    running = asyncio.ensure_future(running_proxy.run(0, ready.set_result))
     try:
         yield await asyncio.wait_for(ready, PATIENCE)
     finally:
