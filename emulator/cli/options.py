@@ -163,20 +163,15 @@ def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: st
 
     if (certificate is None) != (key is None):
         raise Failed("--certificate and --key must be given together")
-    if certificate is None or key is None:
-        return _stored_identity(state_directory(state), tpp)
-    try:
-        return Identity.from_pem(Path(certificate), Path(key))
-    except (OSError, ValueError) as error:
-        raise Failed(f"the certificate or its key cannot be read: {error}") from error
-
-
-def _stored_identity(state: Path, tpp: str) -> Identity:
-    from emulator.client.signing import Identity
-
-    folder = state / "tpps" / tpp
+    if certificate is not None and key is not None:
+        try:
+            return Identity.from_pem(Path(certificate), Path(key))
+        except (OSError, ValueError) as error:
+            raise Failed(f"the certificate or its key cannot be read: {error}") from error
+    directory = state_directory(state)
+    folder = directory / "tpps" / tpp
     if not (folder / "certificate.pem").is_file():
-        raise Failed(_no_tpp(tpp, state))
+        raise Failed(_no_tpp(tpp, directory))
     try:
         return Identity.from_folder(folder)
     except FileNotFoundError as error:

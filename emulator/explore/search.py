@@ -288,29 +288,20 @@ def _place(fault: Mapping[str, Any]) -> tuple[Any, ...]:
     return fault["fault"], fault.get("of", fault.get("effect")), fault.get("at")
 
 
-def _fault(requests: Mapping[str, int]) -> st.SearchStrategy[dict[str, Any]]:
-    """A fault of any kind that concerns these requests; what is requested more often is drawn more often."""
-    used = {
-        kind.name: [
-            name
-            for name, number in requests.items()
-            if not kind.operations or name in kind.operations
-            for _ in range(number)
-        ]
-        for kind in kinds().values()
-    }
-    return _members(used, requests)
-
-
 @st.composite
-def _members(draw: st.DrawFn, used: Mapping[str, Sequence[str]], requests: Mapping[str, int]) -> dict[str, Any]:
+def _fault(draw: st.DrawFn, requests: Counter[str]) -> dict[str, Any]:
+    """A fault of any kind that concerns these requests; what is requested more often is drawn more often."""
+
     def pick(values: Sequence[Any]) -> Any:
         return draw(st.sampled_from(values))
 
-    kind = pick([kind for kind in kinds().values() if used[kind.name] for _ in range(kind.weight)])
+    def concerned(kind: type[PlannedFault]) -> list[str]:
+        return [name for name in requests.elements() if not kind.operations or name in kind.operations]
+
+    kind = pick([kind for kind in kinds().values() if concerned(kind) for _ in range(kind.weight)])
     members: dict[str, Any] = {"fault": kind.name}
     if issubclass(kind, NumberedFault):
-        members["of"] = pick(used[kind.name])
+        members["of"] = pick(concerned(kind))
         members["at"] = draw(st.one_of(st.just(1), st.integers(1, requests[members["of"]])))
     for name, values in _values(kind).items():
         members[name] = values(pick) if callable(values) else pick(values)

@@ -271,8 +271,8 @@ async def test_the_end_does_not_wait_for_an_answer_that_does_not_come(
 def test_the_command_goes_on_where_nobody_can_read_that_it_is_ready(
     authority: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def run(self: SigningProxy, host: str, port: int, ready: Callable[[str], None]) -> None:
-        ready(f"http://{host}:{port}")
+    async def run(self: SigningProxy, port: int, ready: Callable[[str], None]) -> None:
+        ready(f"http://127.0.0.1:{port}")
 
     (tmp_path / "certificate.pem").write_text(authority.demo().certificate_pem)
     (tmp_path / "key.pem").write_bytes(authority.demo().key_pem)
