@@ -18,7 +18,7 @@ from emulator.api.certificates import read_certificate
 from emulator.bank.errors import BankError
 from emulator.bank.problems import unknown
 from emulator.ca.files import make_private, write_private
-from emulator.cli.bank import ask, connecting, control_token
+from emulator.cli.bank import connecting, control_token
 from emulator.cli.options import bank_url, identity_of, state_directory
 from emulator.client.clients import Tpp
 from emulator.client.signing import Identity
@@ -49,7 +49,6 @@ class Desk:
     """The bank that the tools act on. `context` is that of the command: its options name bank, state and CA."""
 
     def __init__(self, context: click.Context) -> None:
-        self._context = context
         self._undo = ExitStack()
         self._folder: Path | None = None
         self._signers: dict[tuple[str, str], Signer] = {}
@@ -57,8 +56,10 @@ class Desk:
         self._runs: list[Event] = []
         self.runs_commands = context.params.get("http") is None
         self.own_command: str | None = context.params.get("shell")
-        with self.at_work():
+        self._state = state_directory(context.params.get("state"))
+        with context.scope(cleanup=False):
             self.url = bank_url(context.params.get("url"))
+            self.connect = connecting()  # for the threads of the tools, which have no context
 
     def close(self) -> None:
         """Stop the programs that run, and the banks that were started; delete their certificates."""
@@ -82,18 +83,12 @@ class Desk:
             self._runs.remove(ended)
             ended.set()
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """The block of one tool: a thread of its own, in which the options of the command hold."""
-        with self._context.scope(cleanup=False):
-            yield
-
     # The bank
 
     def use(self, url: str) -> None:
         """Turn to the bank at this address if it answers; raises Failed."""
         address = bank_url(url)
-        ask(address, "GET", "clock")
+        self.connect(address).ask("GET", "/clock")
         self.url = address
 
     def start(self, options: BankOptions) -> None:
@@ -117,7 +112,7 @@ class Desk:
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON answer of the control interface; `path` follows `/_emulator/`. Raises Failed."""
-        return ask(self.url, method, path, body)
+        return self.connect(self.url).ask(method, f"/{path}", body)
 
     # Its TPPs
 
@@ -133,7 +128,7 @@ class Desk:
 
     def _folder_of(self, name: str) -> Path:
         """The folder with the files of a TPP: in the state directory, or else with the files of a new one."""
-        stored = state_directory(self._context.params.get("state")) / "tpps" / name
+        stored = self._state / "tpps" / name
         known = {tpp["name"]: tpp["certificate"] for tpp in self.ask("GET", "tpps?limit=1000")["tpps"]}
         if name in known and (stored / "certificate.pem").is_file():
             identity = identity_of(state=str(stored.parents[1]), tpp=name, certificate=None, key=None)
@@ -177,7 +172,7 @@ class Desk:
 
     def send(self, prepared: Prepared) -> tuple[ReceivedAnswer, str | None]:
         """The answer to a signed request, and its number in the request log; raises Failed."""
-        answer = connecting(ANSWER_TIMEOUT)(self.url).send(prepared)
+        answer = self.connect(self.url, timeout=ANSWER_TIMEOUT).send(prepared)
         for entry in self.ask("GET", f"requests?limit={RECENT}")["requests"]:
             if entry["method"] == prepared.method and prepared.target.endswith(entry["target"]):
                 return answer, entry["id"]

@@ -47,7 +47,7 @@ class BankServer(MCPServer[None]):
             annotations = ToolAnnotations(
                 read_only_hint=effect == "reads", destructive_hint=effect == "deletes", open_world_hint=effect == "runs"
             )
-            self.add_tool(_working(desk, tool), name=name, annotations=annotations, structured_output=False)
+            self.add_tool(_working(tool), name=name, annotations=annotations, structured_output=False)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -74,16 +74,15 @@ class BankServer(MCPServer[None]):
             raise (cause if isinstance(cause, ToolError) else error) from None
 
 
-def _working(desk: Desk, tool: Tool) -> Tool:
-    """The tool in a thread, with the options of the command; what cannot be done is a ToolError."""
+def _working(tool: Tool) -> Tool:
+    """The tool with an answer that is safe for a terminal; what cannot be done is a ToolError."""
 
     @wraps(tool)
     def work(**arguments: Any) -> str:
-        with desk.at_work():
-            try:
-                return printable(tool(**arguments))
-            except Failed as failed:
-                raise ToolError(one_line(str(failed))) from failed
+        try:
+            return printable(tool(**arguments))
+        except Failed as failed:
+            raise ToolError(one_line(str(failed))) from failed
 
     return work
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -20,7 +21,7 @@ from emulator import manual
 from emulator.agents.desk import AGENT, Desk
 from emulator.bank.errors import STATUS
 from emulator.ca import IssueRefused, tpp_name
-from emulator.cli.bank import connecting, logged
+from emulator.cli.bank import logged
 from emulator.cli.conformance import chosen
 from emulator.cli.options import words
 from emulator.cli.sca import sca_place
@@ -200,7 +201,7 @@ class Tools:
             request = next((row["id"] for row in rows if row["status"] >= 400 or not row["status"]), None)
             if request is None:
                 return _lines("No request was refused.", self._more("requests"))
-        entry = logged(self._desk.url, request)
+        entry = logged(self._desk.connect(self._desk.url), request)
         signature = entry.get("signature")
         codes = [one["code"] for one in entry.get("messages", ()) if one["code"] in STATUS]
         lines = [request_line(entry), *message_lines(entry)]
@@ -426,7 +427,7 @@ class Tools:
         outcomes = []
         with self._desk.running() as stopped:
             plan = Plan(Program(command, hook, timeout=CHECK_TIMEOUT, stopped=stopped))
-            for outcome in run(asked, self._desk.url, plan, connecting(ANSWER_SECONDS)):
+            for outcome in run(asked, self._desk.url, plan, partial(self._desk.connect, timeout=ANSWER_SECONDS)):
                 if stopped.is_set():
                     raise Failed("the server ends")  # before the thread waits for the loop, which is ending
                 outcomes.append(outcome)
@@ -468,7 +469,7 @@ class Tools:
 
     def _shown(self, row: Mapping[str, Any]) -> str:
         """The line of a request with its X-Request-ID."""
-        headers = logged(self._desk.url, row["id"])["request"]["headers"]
+        headers = logged(self._desk.connect(self._desk.url), row["id"])["request"]["headers"]
         identity = next((value for name, value in headers if name.lower() == "x-request-id"), "none")
         return f"{request_line(row)}, X-Request-ID {one_line(identity)}"
 

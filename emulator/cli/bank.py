@@ -38,7 +38,7 @@ def control_token() -> str | None:
     return token
 
 
-def connecting(timeout: float = CONTROL_TIMEOUT) -> Callable[[str], Running]:
+def connecting(timeout: float = CONTROL_TIMEOUT) -> partial[Running]:
     """Gives the bank at an address, with the token and the CA of the running command; for any thread."""
     from emulator.scenario.transport import Running
 
@@ -86,14 +86,14 @@ def progress(url: str, kind: str) -> Iterator[None]:
             click.echo("", err=True)
 
 
-def logged(url: str, request: str) -> dict[str, Any]:
+def logged(bank: Running, request: str) -> dict[str, Any]:
     """One whole entry of the request log, by its number or as `latest`; raises Failed if there is none."""
     if request == "latest":
-        entries = ask(url, "GET", "requests?limit=1")["requests"]
+        entries = bank.ask("GET", "/requests?limit=1")["requests"]
         if not entries:
             raise Failed("the request log is empty")
         request = entries[0]["id"]
-    exchange: dict[str, Any] = ask(url, "GET", f"requests/{quote(request, safe='')}")
+    exchange: dict[str, Any] = bank.ask("GET", f"/requests/{quote(request, safe='')}")
     return exchange
 
 

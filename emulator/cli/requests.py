@@ -252,7 +252,7 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
 @bank_options
 def show_(request: str, url: str | None, output: str) -> None:
     """Print a request with its answer and signature diagnosis. REQUEST is its number, or latest."""
-    show(logged(bank_url(url), request), output, _exchange)
+    show(logged(connecting()(bank_url(url)), request), output, _exchange)
 
 
 def _exchange(entry: dict[str, Any]) -> None:
@@ -348,7 +348,7 @@ def explain(
 
 
 def _logged(request: str, url: str | None) -> dict[str, Any]:
-    entry = logged(bank_url(url), request)
+    entry = logged(connecting()(bank_url(url)), request)
     if "signature" not in entry:
         texts = "; ".join(message.get("text", message["code"]) for message in entry.get("messages", []))
         answered = f"request {entry['id']} was answered {entry['status']} before its signature was checked"
