@@ -122,10 +122,8 @@ def program_options(each: str, claims: str) -> Callable[[Command], Command]:
     return decorate
 
 
-# The search
+# The search, and what it has saved
 
-
-# The TPP and the files of the report.
 tpp_options = options(
     program_options("run", "Where the TPP reports its view; {run} in it stands for BANK_RUN."),
     report_files,

@@ -121,7 +121,7 @@ class Run:
         self._quiet = 0  # reads of a status since something last changed at the bank
         self._still: Counter[str] = Counter()  # all requests since then, by method and address
         self.waiting: list[_Waiting] = []  # pages that the customer has open
-        self._seen: dict[str, None] = {}  # SCAs whose page was opened, in order
+        self._seen: set[str] = set()  # SCAs whose page was opened
         self._changes = [fault for fault in schedule.faults if isinstance(fault, ChangeFault)]
         self._passing = list(schedule.time)
         self._kills = list(schedule.restarts)
@@ -319,7 +319,7 @@ class Run:
             return
         acts = self.schedule.customer
         act = acts[len(self._seen)] if len(self._seen) < len(acts) else "approve"
-        self._seen[token] = None
+        self._seen.add(token)
         self.waiting.append(_Waiting(token, act, self.requests))
         self._row("customer", "opens the bank's page")
         self.news.set()

@@ -213,15 +213,10 @@ def markdown(address: str, base: str) -> str | None:
     if address == "llms.txt":
         return _llms(base)
     if address == "llms-full.txt":
-        return "\n\n".join(page.text.strip() for page in _in_order())
+        in_order = (pages()[HOME], *(page for group in contents() for page in group.pages))
+        return "\n\n".join(page.text.strip() for page in in_order)
     page = pages().get(HOME if address == "index.md" else address.removesuffix(".md"))
     return page.text if page is not None and address.endswith(".md") else None
-
-
-def _in_order() -> Iterator[Page]:
-    yield pages()[HOME]
-    for group in contents():
-        yield from group.pages
 
 
 def _llms(base: str) -> str:
