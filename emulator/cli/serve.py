@@ -211,7 +211,9 @@ def _started_at(urls: list[str], settings: ServeSettings) -> None:
     facts = _facts(urls, settings)
     if settings.ready_file is not None:
         _write_ready_file(settings.ready_file, facts)
-    ready(urls, _exports(facts) if settings.print_env else None)
+    variables = {"TLS_URL" if name == "tlsUrl" else name.upper(): value for name, value in facts.items()}
+    exports = [f"export {PREFIX}{name}={shlex.quote(value)}" for name, value in variables.items()]
+    ready(urls, exports if settings.print_env else None)
     hint(first_steps(urls[0], settings))
 
 
@@ -221,13 +223,6 @@ def _facts(urls: list[str], settings: ServeSettings) -> dict[str, str]:
     tpp = state / "tpps" / "demo"
     files = {"ca": state / "ca.pem", "certificate": tpp / "certificate.pem", "key": tpp / "key.pem", "state": state}
     return {**dict(zip(("url", "tlsUrl"), urls, strict=False)), **{name: str(path) for name, path in files.items()}}
-
-
-def _exports(facts: dict[str, str]) -> Iterator[str]:
-    """A line for a shell for each of the facts."""
-    for name, value in facts.items():
-        variable = "TLS_URL" if name == "tlsUrl" else name.upper()
-        yield f"export {PREFIX}{variable}={shlex.quote(value)}"
 
 
 def _write_ready_file(file: Path, facts: dict[str, str]) -> None:
