@@ -63,7 +63,7 @@ def values(parameter: click.Parameter) -> list[Any]:
 def test_a_command_asks_for_what_the_interface_takes() -> None:
     for row in list(rows()):
         takes = taken(operation_of(row.request))
-        own = [] if row.body else row.params
+        own = [] if row.body is not None else row.params
         for parameter in own:
             assert parameter.name is not None, row.request
             for value in values(parameter):
