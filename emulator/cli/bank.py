@@ -171,8 +171,8 @@ class ControlCommand:
 
     `example` is what follows the name of the command in the example of its help.
     A name in braces in the path is an argument of the command; `params` go into the query of a GET or into the JSON
-    body, under their names. `body` names the one that is the body itself. `view` selects what is shown of the answer,
-    and `text` prints that for people. `failure` names what is wrong according to the answer (exit status 1), empty for
+    body, under their names. `body` makes the body in another way. `view` selects what is shown of the answer, and
+    `text` prints that for people. `failure` names what is wrong according to the answer (exit status 1), empty for
     nothing. `progress` is the kind of the events that report the progress of long work.
     """
 
@@ -182,7 +182,7 @@ class ControlCommand:
     params: tuple[click.Parameter, ...] = ()
     view: Callable[[Any], Any] = lambda answer: answer
     text: Text = lambda _: None
-    body: str = ""
+    body: Callable[[Mapping[str, Any]], Any] | None = None
     failure: Callable[[Any], str] = lambda _: ""
     progress: str = ""
 
@@ -192,7 +192,7 @@ class ControlCommand:
         in_path = {name: value for name, value in values.items() if f"{{{name}}}" in template}
         path = template.format(**{name: quote(value, safe="!=") for name, value in in_path.items()})
         others = members({name: value for name, value in values.items() if name not in in_path})
-        content = others.get(self.body) if self.body else others
+        content = others if self.body is None else self.body(others)
         if method == "GET" and content:
             try:
                 path, content = f"{path}?{urlencode(content)}", None
@@ -255,16 +255,16 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number")
 
 
-def json_argument(name: str, **options: Any) -> click.Argument:
-    """An argument that is JSON."""
+def json_body(parameter: str) -> Callable[[Mapping[str, Any]], Any]:
+    """The body of a request from one argument, which is JSON."""
 
-    def value(_context: click.Context, _argument: click.Parameter, text: str) -> Any:
+    def body(values: Mapping[str, Any]) -> Any:
         try:
-            return json_value(text)
+            return json_value(values[parameter])
         except ValueError as error:
-            raise click.UsageError(f"{name.upper()} is not JSON: {error}") from error
+            raise click.UsageError(f"{parameter.upper()} is not JSON: {error}") from error
 
-    return click.Argument([name], callback=value, **options)
+    return body
 
 
 def table(noun: str, *columns: str) -> Text:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.bank.errors import STATUS
-from emulator.cli.bank import ControlCommand, ask, connecting, hint, json_argument, json_value, logged, show
+from emulator.cli.bank import ControlCommand, ask, connecting, hint, json_body, json_value, logged, show
 from emulator.cli.options import (
     OrderedGroup,
     bank_options,
@@ -283,7 +283,8 @@ COUNT = ControlCommand(
     "Count the requests that match MATCH. It is JSON, as `when` of a rule; it may also have a status.",
     "POST requests/count",
     """'{"operation": "createPayment"}'""",
-    params=(json_argument("match", default="{}"),),
+    params=(click.Argument(["match"], default="{}"),),
+    body=lambda values: {"match": json_body("match")(values)},
     text=_counted,
 )
 CLEAR = ControlCommand("Delete all requests from the log.", "DELETE requests")
