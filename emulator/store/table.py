@@ -157,20 +157,19 @@ class DocumentTable(Table):
 class StoredContent:
     """A whole content that the log has stored as `file`, `size` bytes.
 
-    `sequence`: the change that refers to it, 0 for none; if none will, `remove` is called once nobody has it any more.
+    Unless it is `kept`, as a change or a snapshot refers to it, `remove` is called once nobody has it any more.
     """
 
     file: str
     size: int = 0
     remove: Callable[[], None] = lambda: None
-    sequence: int = 0
+    kept: bool = False
 
     def keep(self) -> None:
-        """Let it stay: a snapshot refers to it."""
-        self.sequence = self.sequence or 1
+        self.kept = True
 
     def __del__(self) -> None:
-        if not self.sequence:
+        if not self.kept:
             self.remove()
 
 
