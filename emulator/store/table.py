@@ -18,7 +18,7 @@ in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import itemgetter
@@ -28,7 +28,7 @@ import orjson
 from tinydb.storages import MemoryStorage
 from tinydb.table import Table
 
-from emulator.store.kinds import SNAPSHOTS, Document, Keys, Kind, decoded, encoded
+from emulator.store.kinds import SNAPSHOTS, Keys, Kind, decoded, encoded
 
 Rows = Mapping[str, Mapping[int, bytes]]
 """Kind -> number -> JSON text of a document, in insertion order."""
@@ -173,11 +173,6 @@ class StoredContent:
             self.remove()
 
 
-def _put(table: DocumentTable, document: Mapping[str, Any]) -> None:
-    raw = encoded(document)
-    table.place(document["id"], table.numbers.get(document["id"], table.next_number), raw, document)
-
-
 class Image(NamedTuple):
     """The content of a bank at one moment, which never changes: kind -> table.
 
@@ -187,22 +182,10 @@ class Image(NamedTuple):
     tables: Mapping[str, DocumentTable]
     stored: StoredContent | None = None
 
-    @classmethod
-    def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
-        """The image with exactly `documents`, kind -> documents in insertion order.
-
-        Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
-        """
-        tables = {kind.name: DocumentTable(kind) for kind in kinds}
-        for kind, several in documents.items():
-            for document in several:
-                _put(tables[kind.name], document)
-        return cls(tables)
-
     def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
         """A copy of this image with a document inserted or replaced."""
         table = self.tables[kind.name].copy() if kind.name in self.tables else DocumentTable(kind)
-        _put(table, document)
+        table.place(document["id"], table.numbers.get(document["id"], table.next_number), encoded(document), document)
         return Image({**self.tables, kind.name: table})
 
     def copy(self, stored: StoredContent | None) -> Image:
