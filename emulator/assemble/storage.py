@@ -110,8 +110,11 @@ class FolderStorage(Storage):
 
     def _open(self, folder: Path) -> Documents:
         documents = open_store(folder, KINDS, "power" if self.confirms else "process", progress=self._progress)
-        if (former := folder / "snapshots").is_dir():
-            _adopt(documents, folder, former)
+        with ExitStack() as undo:
+            undo.callback(documents.discard)
+            if (former := folder / "snapshots").is_dir():
+                _adopt(documents, folder, former)
+            undo.pop_all()
         return documents
 
     def temporary(self, word: str = "new") -> Path:

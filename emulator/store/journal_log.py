@@ -208,7 +208,7 @@ class JournalLog(Log):
             raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
         self.size = size
         if content is not None:
-            content.sequence = change.sequence
+            content.kept = True
 
     def store_content(self, image: Image) -> StoredContent:
         """Write a content file; may run in any thread. Raises StoreUnwritable."""

@@ -24,6 +24,8 @@ class Log:
     - `JournalLog` (journal_log.py) appends each change to a file in the bank's own directory.
     - `PostgresLog` (postgres/log.py) commits it to a database, while this process is the bank's home.
 
+    It also stores whole contents by name, to which a change may refer, so that it stays small, and snapshots do.
+
     With a log that `confirms`, `append` is not the end: an answer that shows the change waits for `durable`, and until
     then the log may take it back with `Documents.revert`. That is an fsync (`--durability power`) or a commit.
 

@@ -26,7 +26,7 @@ import orjson
 
 from emulator.store.disk import PIECE, Disk, closing, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
-from emulator.store.kinds import Kind, by_name, decoded
+from emulator.store.kinds import Kind, decoded
 from emulator.store.table import DocumentTable, Image, Rows
 
 FORMAT = 2
@@ -87,11 +87,6 @@ def write_snapshot(disk: Disk, path: Path, rows: Rows, sequence: int, pause: Cal
         disk.write_at(file, _write(partial(write_whole, disk, file), rows, sequence, pause), 0)
         disk.sync(file)
     return path.stat().st_size
-
-
-def image_from_bytes(data: bytes, kinds: Iterable[Kind[Any]], *, file: Path = Path("image")) -> Image:
-    """The image that `snapshot_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-    return load(_pieces(data), file, by_name(kinds))[1]
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:

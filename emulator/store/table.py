@@ -18,7 +18,7 @@ in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import itemgetter
@@ -28,7 +28,7 @@ import orjson
 from tinydb.storages import MemoryStorage
 from tinydb.table import Table
 
-from emulator.store.kinds import SNAPSHOTS, Document, Keys, Kind, decoded, encoded
+from emulator.store.kinds import SNAPSHOTS, Keys, Kind, decoded, encoded
 
 Rows = Mapping[str, Mapping[int, bytes]]
 """Kind -> number -> JSON text of a document, in insertion order."""
@@ -157,26 +157,20 @@ class DocumentTable(Table):
 class StoredContent:
     """A whole content that the log has stored as `file`, `size` bytes.
 
-    `sequence`: the change that refers to it, 0 for none; if none will, `remove` is called once nobody has it any more.
+    Unless it is `kept`, as a change or a snapshot refers to it, `remove` is called once nobody has it any more.
     """
 
     file: str
     size: int = 0
     remove: Callable[[], None] = lambda: None
-    sequence: int = 0
+    kept: bool = False
 
     def keep(self) -> None:
-        """Let it stay: a snapshot refers to it."""
-        self.sequence = self.sequence or 1
+        self.kept = True
 
     def __del__(self) -> None:
-        if not self.sequence:
+        if not self.kept:
             self.remove()
-
-
-def _put(table: DocumentTable, document: Mapping[str, Any]) -> None:
-    raw = encoded(document)
-    table.place(document["id"], table.numbers.get(document["id"], table.next_number), raw, document)
 
 
 class Image(NamedTuple):
@@ -188,22 +182,10 @@ class Image(NamedTuple):
     tables: Mapping[str, DocumentTable]
     stored: StoredContent | None = None
 
-    @classmethod
-    def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
-        """The image with exactly `documents`, kind -> documents in insertion order.
-
-        Raises ValueError for a document that cannot be stored and KeyError for a kind that is not declared.
-        """
-        tables = {kind.name: DocumentTable(kind) for kind in kinds}
-        for kind, several in documents.items():
-            for document in several:
-                _put(tables[kind.name], document)
-        return cls(tables)
-
     def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
         """A copy of this image with a document inserted or replaced."""
         table = self.tables[kind.name].copy() if kind.name in self.tables else DocumentTable(kind)
-        _put(table, document)
+        table.place(document["id"], table.numbers.get(document["id"], table.next_number), encoded(document), document)
         return Image({**self.tables, kind.name: table})
 
     def copy(self, stored: StoredContent | None) -> Image:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Image, StoreDamaged, StoreTooNew, open_store
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, records, some_books
+from emulator.store import Document, StoreDamaged, StoreTooNew, open_store
+from emulator.store.snapshot import snapshot_bytes
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, image_from_bytes, image_of, records, some_books
 
 State = dict[str, list[Document]]
 
@@ -35,7 +35,7 @@ class Written:
             for document in some_books(5):
                 store.put(BOOK, document)
         self.states.append(store.dump())
-        store.restore(Image.build(KINDS, {BOOK: [book("b1", author="alone")], NOTE: [{"id": "n1"}]}))
+        store.restore(image_of(KINDS, {BOOK: [book("b1", author="alone")], NOTE: [{"id": "n1"}]}))
         self.states.append(store.dump())
         store.delete(NOTE, "n1")
         self.states.append(store.dump())
@@ -148,7 +148,7 @@ def test_a_removed_doubled_or_moved_record_is_refused(written: Written) -> None:
 
 
 def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
-    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).rows)
+    data = snapshot_bytes(image_of(KINDS, {BOOK: some_books(2)}).rows)
     for flip in (0x01, 0xFF):
         for offset in range(len(data)):
             changed = bytearray(data)
@@ -159,7 +159,7 @@ def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
 
 def test_a_snapshot_cut_at_every_byte_is_refused() -> None:
     """A rename never leaves half a file, so half a file is damage."""
-    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books(2)}).rows)
+    data = snapshot_bytes(image_of(KINDS, {BOOK: some_books(2)}).rows)
     for size in range(len(data)):
         with pytest.raises(StoreDamaged):
             image_from_bytes(data[:size], KINDS)

@@ -12,10 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Documents, Durability, Image, StoreUnwritable, open_store
+from emulator.store import Document, Documents, Durability, StoreUnwritable, open_store
 from emulator.store.check import verify
 from emulator.store.disk import LOCK
-from tests.unit.store.making import BOOK, KINDS, NOTE, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
+from tests.unit.store.making import (
+    BOOK,
+    KINDS,
+    NOTE,
+    Crash,
+    TroubledDisk,
+    answers,
+    at_call,
+    book,
+    copy_of,
+    image_of,
+    some_books,
+)
 
 State = dict[str, list[Document]]
 
@@ -105,14 +117,14 @@ def work(history: History) -> None:
     history.sync()
     history.change(20)
     history.sync()
-    store.restore(Image.build(KINDS, {BOOK: [book("b2", author="alone")]}))
+    store.restore(image_of(KINDS, {BOOK: [book("b2", author="alone")]}))
     history.note()
     store.restore(store.image())
     with suppress(StoreUnwritable):
         store.log.compact()
     history.note()
     history.change(30)
-    prepared = store.prepare(Image.build(KINDS, {BOOK: some_books(4)}))
+    prepared = store.prepare(image_of(KINDS, {BOOK: some_books(4)}))
     history.change(31)
     with store.transaction():
         store.restore(prepared)
@@ -240,7 +252,7 @@ def test_a_failing_call_anywhere_leaves_the_store_true(tmp_path: Path, durabilit
                     store.log.compact()
                     history.synced = store.log.synced
                 elif step == 10:
-                    store.restore(store.prepare(Image.build(KINDS, {BOOK: some_books(3)})))
+                    store.restore(store.prepare(image_of(KINDS, {BOOK: some_books(3)})))
                     history.note()
                 else:
                     history.change(step)

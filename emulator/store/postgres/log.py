@@ -51,7 +51,7 @@ from emulator.store.postgres.connection import (
 )
 from emulator.store.postgres.leases import Lease, Leases
 from emulator.store.snapshot import load, snapshot_bytes
-from emulator.store.table import Change, Image, Rows, StoredContent
+from emulator.store.table import Change, Image, StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -158,16 +158,15 @@ class Content(NamedTuple):
             raise StoredDataDamaged(what, error.reason if size else "it is missing") from error
         return image, size
 
-    def fill(self, documents: LoadedDocuments) -> tuple[int, dict[str, StoredContent]]:
+    def fill(self, documents: LoadedDocuments) -> tuple[int, dict[str, int]]:
         """Load all into empty documents; StoredDataDamaged.
 
-        Returns the size of the checkpoint in bytes, and the contents that changes refer to.
+        Returns the size of the checkpoint in bytes, and that of each content that changes refer to.
         """
-        weight, files = 0, dict[str, StoredContent]()
+        weight, sizes = 0, dict[str, int]()
 
         def content(file: str) -> Image:
-            image, size = self.image(documents.kinds, file)
-            files[file] = StoredContent(file, size, sequence=documents.sequence + 1)
+            image, sizes[file] = self.image(documents.kinds, file)
             return image
 
         try:
@@ -182,7 +181,7 @@ class Content(NamedTuple):
             raise StoredDataDamaged(f"change {documents.sequence + 1} of bank {self.bank}", error) from error
         if documents.sequence != self.sequence:
             raise StoredDataDamaged(f"bank {self.bank}", f"changes after {documents.sequence} are missing")
-        return weight, files
+        return weight, sizes
 
 
 async def content_of(server: Server, name: str, sequence: int, checkpoint: int) -> Content:
@@ -228,7 +227,7 @@ class PostgresLog(Log):
         self._content = content
         self._loaded = False
         self._weight = 0
-        self.contents: dict[str, StoredContent] = {}
+        self.contents: dict[str, int] = {}  # those that changes refer to, with their sizes
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def load(self, store: LoadedDocuments) -> None:
@@ -240,7 +239,7 @@ class PostgresLog(Log):
             raise lost
         self._loaded, self._store = True, store
         self._weight, self.contents = content.fill(store)
-        self.size = sum(len(body) for _, body in content.changes) + sum(file.size for file in self.contents.values())
+        self.size = sum(len(body) for _, body in content.changes) + sum(self.contents.values())
 
     @property
     def owned(self) -> bool:
@@ -261,7 +260,7 @@ class PostgresLog(Log):
         self.pending.append(change)
         self.size += len(change.payload)
         if (content := change.content) is not None:
-            self.contents[content.file], content.sequence = content, change.sequence
+            self.contents[content.file], content.kept = content.size, True
             self.size += content.size
         self._commits.note(self)
 
@@ -327,35 +326,30 @@ class PostgresLog(Log):
     def compaction(self, pause: Callable[[], None]) -> Coroutine[Any, Any, None]:
         """Begin a checkpoint of the present content; the coroutine writes it."""
         self.compacting = True
-        sequence = self._store.sequence
-        return self._checkpoint(self._store.freeze(), sequence, self.durable(sequence), self.size, pause)
+        sequence, rows, used, size = self._store.sequence, self._store.freeze(), list(self.contents), self.size
+        stored = self.durable(sequence)
 
-    async def _checkpoint(
-        self, rows: Rows, sequence: int, stored: Awaitable[None], size: int, pause: Callable[[], None]
-    ) -> None:
-        try:
-            await stored  # a checkpoint must not be ahead of what is stored
-            body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, rows, sequence, pause)
-            staged = await self.stage(content_name(), body)
-            used = [file for file, content in self.contents.items() if content.sequence <= sequence]
-            rows_used = orjson.dumps(list(map(row_of, used))).decode()
-            await self._commits.server.rows(
-                _PLACE,
-                *(sequence, self.name, self.lease.epoch, sequence, rows_used),
-                *(sequence, sequence, staged),
-                within=LOADING,
-            )
-            for file in used:
-                del self.contents[file]
-            self.size -= size
-            self._weight = len(body)
-        except Abandoned:
-            pass
-        except StoreError as error:
-            if self.ended is None:
-                logger.warning("the checkpoint of bank %s is not written: %s", self.name, error)
-        finally:
-            self.compacting = False
+        async def write() -> None:
+            try:
+                await stored  # a checkpoint must not be ahead of what is stored
+                body = await asyncio.get_running_loop().run_in_executor(None, snapshot_bytes, rows, sequence, pause)
+                staged = await self.stage(content_name(), body)
+                former = orjson.dumps(list(map(row_of, used))).decode()
+                values = (sequence, self.name, self.lease.epoch, sequence, former, sequence, sequence, staged)
+                await self._commits.server.rows(_PLACE, *values, within=LOADING)
+                for file in used:
+                    del self.contents[file]
+                self.size -= size
+                self._weight = len(body)
+            except Abandoned:
+                pass
+            except StoreError as error:
+                if self.ended is None:
+                    logger.warning("the checkpoint of bank %s is not written: %s", self.name, error)
+            finally:
+                self.compacting = False
+
+        return write()
 
     async def sweep(self) -> None:
         """Delete what former homes have staged and nothing refers to; StoreUnreachable.

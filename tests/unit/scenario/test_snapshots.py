@@ -57,8 +57,8 @@ def saved(bank: Bank) -> Snapshots:
 
 
 def reopened(bank: Bank, folder: Path) -> tuple[Bank, Snapshots]:
-    """The bank as the next process finds it."""
-    bank.documents.log.close()
+    """The bank as the next process finds it after a kill."""
+    bank.documents.log.discard()
     again = Bank(open_store(folder, KINDS))
     return again, Snapshots(again.documents)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from emulator.store import Document, Documents, Kind, Ordered, open_store
+from emulator.store import Document, Documents, Image, Kind, Ordered, memory_store, open_store
 from emulator.store.disk import Disk
 from emulator.store.journal import unsealed
-from emulator.store.kinds import decoded
+from emulator.store.kinds import by_name, decoded
+from emulator.store.snapshot import load
 from emulator.store.table import DocumentTable
 
 BOOK = Kind[Document](
@@ -43,6 +44,20 @@ def some_books(count: int = 5) -> list[Document]:
         )
         for number in range(count)
     ]
+
+
+def image_of(kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
+    """The image with exactly these documents, in this order."""
+    store = memory_store(kinds)
+    for kind, several in documents.items():
+        for document in several:
+            store.put(kind, document)
+    return store.image()
+
+
+def image_from_bytes(data: bytes, kinds: Sequence[Kind[Any]], *, file: Path = Path("image")) -> Image:
+    """The image in a whole snapshot file."""
+    return load(iter([data]), file, by_name(kinds))[1]
 
 
 def with_books(directory: Path, **options: Any) -> Documents:

@@ -17,8 +17,19 @@ from emulator.store import (
     open_store,
     snapshot,
 )
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
+from emulator.store.snapshot import snapshot_bytes
+from tests.unit.store.making import (
+    BOOK,
+    KINDS,
+    NOTE,
+    TroubledDisk,
+    answers,
+    book,
+    copy_of,
+    failing,
+    image_from_bytes,
+    some_books,
+)
 
 
 @pytest.fixture

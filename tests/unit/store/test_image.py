@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Documents, Image, Kind, StoreDamaged, StoreTooNew, memory_store, open_store
+from emulator.store import Document, Documents, Kind, StoreDamaged, StoreTooNew, memory_store, open_store
 from emulator.store.check import verify
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
+from emulator.store.snapshot import snapshot_bytes
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, image_from_bytes, image_of, some_books
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_restoring_what_is_there_already_is_no_change(filled: Documents) -> None
 def test_a_restore_stores_what_a_later_version_has(directory: Path) -> None:
     film = Kind[Document]("film")
     store = open_store(directory, KINDS)
-    store.restore(Image.build((*KINDS, film), {BOOK: some_books(2), film: [{"id": "f"}]}))
+    store.restore(image_of((*KINDS, film), {BOOK: some_books(2), film: [{"id": "f"}]}))
     assert open_store(copy_of(directory), KINDS).dump() == store.dump()
 
 
@@ -38,16 +38,16 @@ def test_a_built_image_equals_a_filled_store() -> None:
     store, other = memory_store(KINDS), memory_store(KINDS)
     for document in documents:
         store.put(BOOK, document)
-    other.restore(Image.build(KINDS, {BOOK: documents}))
+    other.restore(image_of(KINDS, {BOOK: documents}))
     assert answers(other) == answers(store)
     with pytest.raises(ValueError, match="'id'"):
-        Image.build(KINDS, {BOOK: [{"title": "no id"}]})
+        image_of(KINDS, {BOOK: [{"title": "no id"}]})
     with pytest.raises(KeyError):
-        Image.build(KINDS, {Kind[Document]("film"): [{"id": "f"}]})
+        image_of(KINDS, {Kind[Document]("film"): [{"id": "f"}]})
 
 
 def test_bytes_of_an_image_are_checked() -> None:
-    data = snapshot_bytes(Image.build(KINDS, {BOOK: some_books()}).rows)
+    data = snapshot_bytes(image_of(KINDS, {BOOK: some_books()}).rows)
     with pytest.raises(StoreDamaged) as damaged:
         image_from_bytes(data.replace(b"Title 001", b"Title 009"), KINDS, file=Path("named.json"))
     assert damaged.value.file == Path("named.json")
@@ -59,7 +59,7 @@ def test_bytes_of_an_image_are_checked() -> None:
 
 def test_what_a_restore_writes_down_does_not_grow_with_what_was_there(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    little = Image.build(KINDS, {BOOK: some_books(3), NOTE: [{"id": "kept"}]})
+    little = image_of(KINDS, {BOOK: some_books(3), NOTE: [{"id": "kept"}]})
 
     def written() -> int:
         with store.transaction():
@@ -119,7 +119,7 @@ def test_indexes_are_the_same_whether_documents_come_one_by_one_or_from_a_file()
     documents = [{"id": f"b{number}", **some} for number, some in enumerate(members)]
     documents += [{**some, "id": f"last {number}"} for number, some in enumerate(members)]
     documents.append({"author": 'a "quoted" id', "id": 'x"y', "tags": ["all"]})
-    built = Image.build(KINDS, {BOOK: documents})
+    built = image_of(KINDS, {BOOK: documents})
     read = image_from_bytes(snapshot_bytes(built.rows), KINDS)
     ours, theirs = built.tables["book"], read.tables["book"]
     assert (theirs.rows, theirs.numbers, theirs.next_number) == (ours.rows, ours.numbers, ours.next_number)

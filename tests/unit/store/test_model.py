@@ -14,8 +14,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from emulator.store import Document, Documents, Image, Kind, Ordered, memory_store, open_store
 from emulator.store.journal_log import Compaction
-from emulator.store.snapshot import image_from_bytes, snapshot_bytes
-from tests.unit.store.making import disagreement
+from emulator.store.snapshot import snapshot_bytes
+from tests.unit.store.making import disagreement, image_from_bytes
 
 A = Kind[Document](
     "a",

@@ -17,7 +17,18 @@ from emulator.store import (
 from emulator.store.check import repair, verify
 from emulator.store.journal_log import JournalLog
 from tests.unit.effort import calls
-from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
+from tests.unit.store.making import (
+    BOOK,
+    KINDS,
+    NOTE,
+    TroubledDisk,
+    answers,
+    book,
+    copy_of,
+    failing,
+    image_of,
+    some_books,
+)
 
 
 @pytest.fixture
@@ -28,7 +39,7 @@ def store(directory: Path, disk: TroubledDisk) -> Documents:
 
 
 def images(count: int) -> Image:
-    return Image.build(KINDS, {BOOK: some_books(count)})
+    return image_of(KINDS, {BOOK: some_books(count)})
 
 
 def files(directory: Path) -> list[str]:
