@@ -182,7 +182,7 @@ def _adopt(documents: Documents, folder: Path, former: Path) -> None:
     """Take over the snapshots of an earlier version, which had their files in a folder of their own."""
     ending = ".snapshot.json"
     with documents.transaction():
-        for file in former.glob(f"*{ending}"):
+        for file in sorted(former.glob(f"*{ending}"), key=lambda file: file.stat().st_mtime):
             created, content = datetime.fromtimestamp(file.stat().st_mtime, UTC), content_name()
             shutil.copyfile(file, folder / content)
             name = file.name.removesuffix(ending)

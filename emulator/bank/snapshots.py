@@ -119,10 +119,9 @@ class Snapshots:
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""
-        newest_first = self._documents.range(SNAPSHOTS, "created", reverse=True)
         return [
             {"name": saved["id"], "created": date_time(datetime.fromisoformat(saved["created"]))}
-            for saved in newest_first
+            for saved in reversed([*self._documents.all(SNAPSHOTS)])
         ]
 
     def _find(self, name: str) -> NamedContent:

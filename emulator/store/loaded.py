@@ -217,7 +217,7 @@ class LoadedDocuments:
 
     def contents(self) -> list[str]:
         """The names of the contents that the snapshots are, the oldest first."""
-        return [snapshot["content"] for snapshot in self.range(SNAPSHOTS, "created")]
+        return [snapshot["content"] for snapshot in self.all(SNAPSHOTS)]
 
     # Loading
 
