@@ -237,9 +237,9 @@ async def test_what_a_dead_process_was_sending_is_sent_again_at_once() -> None:
 
 async def test_nothing_is_sent_while_the_setting_is_off_and_what_waits_when_it_is_turned_on() -> None:
     office = Office()
+    office.queue("p")
     office.bank.change_settings({"notifications": False})
     office.notifier.start()
-    office.queue("p")
     await turns()
     assert office.posted == []
     office.bank.change_settings({"notifications": True})
