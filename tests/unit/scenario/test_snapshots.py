@@ -22,6 +22,7 @@ from emulator.bank.kinds import CUSTOMER, KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
 from emulator.store import Image, StoreUnwritable, journal_log, memory_store, open_store
+from emulator.store.check import repair
 from emulator.store.snapshot import write_snapshot
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import TroubledDisk, failing
@@ -250,6 +251,27 @@ def test_snapshots_that_change_before_a_large_content_are_stored(bank: Bank, sav
     bank, saved = reopened(bank, tmp_path)
     assert names(saved) == ["second"]
     bank.documents.discard()
+
+
+@on_disk
+def test_a_repair_that_cuts_off_a_save_leaves_a_copy_of_what_was_saved(
+    bank: Bank, saved: Snapshots, tmp_path: Path
+) -> None:
+    bank.change_settings({"calendar": "norway"})
+    [journal] = tmp_path.glob("journal-*.jsonl")
+    at = journal.stat().st_size
+    bank.change_settings({"calendar": "always-open"})
+    save(saved, bank, "a")
+    bank.documents.log.discard()
+    data = bytearray(journal.read_bytes())
+    data[at + 20] ^= 1
+    journal.write_bytes(data)
+    [file] = contents(tmp_path)
+    body = file.read_bytes()
+    assert repair(tmp_path, KINDS).sound
+    open_store(tmp_path, KINDS).log.discard()
+    assert contents(tmp_path) == []
+    assert (tmp_path / "damaged-1" / file.name).read_bytes() == body
 
 
 @on_disk
