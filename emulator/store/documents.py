@@ -282,6 +282,9 @@ class Documents(LoadedDocuments):
                 raise
             raise StoreUnwritable(f"the documents cannot be loaded anew: {error!r}") from error
         self.lost, self.sequence = False, loaded.sequence
+        for step in reversed(self.steps):
+            if callable(step):
+                step()
         self.steps.clear()
         self.outbox.clear()
         self.confirm(self.sequence)
