@@ -195,9 +195,9 @@ class Run:
         elif kind == "notification" and status in ("delivered", "failed", "dropped"):
             notification = self._bank.documents.get(NOTIFICATION, event["id"])
             if notification is not None:
-                said = next(value for name, value in notification["body"].items() if name.endswith("Status"))
+                new_status = next(value for name, value in notification["body"].items() if name.endswith("Status"))
                 forged = "forged" in notification
-                text = f"notification {status}: {_short(notification['target'])} is {said}"
+                text = f"notification {status}: {_short(notification['target'])} is {new_status}"
                 self._row("bank", f"forged {text}" if forged else text, fault=forged, at=event["at"])
 
     # What happens after each request, on the bank's thread
