@@ -6,6 +6,7 @@ bank is opened there before a turn begins, as that takes waiting.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import Counter
@@ -184,7 +185,14 @@ def _adopt(documents: Documents, folder: Path, former: Path) -> None:
     with documents.transaction():
         for file in sorted(former.glob(f"*{ending}"), key=lambda file: file.stat().st_mtime):
             created, content = datetime.fromtimestamp(file.stat().st_mtime, UTC), content_name()
-            shutil.copyfile(file, folder / content)
+            try:
+                os.link(file, folder / content)  # which needs no space, and is on the medium already
+            except OSError:  # a file system without links
+                shutil.copy(file, folder / content)
+                with (folder / content).open("rb") as copied:
+                    os.fsync(copied.fileno())
             name = file.name.removesuffix(ending)
             documents.put(SNAPSHOTS, named(name, created, content))
+        Disk().sync_directory(folder)
+    documents.log.sync()
     shutil.rmtree(former)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from emulator.bank.bank import Bank
@@ -92,8 +93,14 @@ class Snapshots:
 
         `report` is called for a large one after each part of the work.
         """
-        saved = self._find(name)
-        image = self._images.get(saved["content"]) or (yield from in_thread(lambda: self._image(saved)))
+        while True:
+            saved = self._find(name)
+            try:
+                image = self._images.get(saved["content"]) or (yield from in_thread(partial(self._image, saved)))
+                break
+            except BankError:
+                if self._documents.get(SNAPSHOTS, name) == saved:  # it was not replaced or deleted meanwhile
+                    raise
         return (yield from prepared(bank.documents, image, report))
 
     def delete(self, name: str) -> None:

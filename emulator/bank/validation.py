@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, reduce
+from itertools import islice
 from operator import or_
 from types import UnionType
 from typing import Annotated, Any, NoReturn, Self, TypeVar
@@ -53,16 +54,19 @@ class Model(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _tells_its_members(cls, value: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
-        """Add to an error about an unknown member which ones the form has; not to one of very many."""
+        """Add to an error about an unknown member which ones the form has."""
         try:
             return validated(value)
         except Invalid as error:
+            known = tuple(field.alias or name for name, field in cls.model_fields.items() if not field.exclude)
+            if isinstance(value, dict) and len(value) > _MOST_ERRORS:  # each unknown member takes long
+                few = (*islice(value, MOST_SHOWN), *(name for name in known if name in value))
+                return cls.model_validate({name: value[name] for name in few})
             if error.error_count() > _MOST_ERRORS:
                 raise
             details = error.errors(include_url=False)
             if not any(detail["type"] == "extra_forbidden" for detail in details):
                 raise
-            known = tuple(field.alias or name for name, field in cls.model_fields.items())
             raise Invalid.from_exception_data(error.title, [_line(detail, known) for detail in details]) from None
 
 

@@ -282,7 +282,7 @@ class When(Model):
     headers: Omittable[Annotated[dict[str, Single], Names(HEADER_NAME, "This is not the name of a header.")]] = None
     query: Omittable[dict[str, Single]] = None
     body: Omittable[NestedFacts] = Field(None, description="Members of the body, nested as in the body.")
-    status: Annotated[Any, Reads(_no_status, {"not": {}})] = None
+    status: Annotated[Any, Reads(_no_status, {"not": {}})] = Field(None, exclude=True)  # not among its members
 
     def fits(self, facts: Facts) -> bool:
         """Whether all conditions hold."""

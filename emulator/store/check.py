@@ -120,6 +120,9 @@ def _mend(report: CheckReport, damage: StoreDamaged) -> bool:
     """Repair one damage; whether that was possible."""
     if damage.intact or (damage.file.name == SNAPSHOT and any(SNAPSHOT in action for action in report.actions)):
         return False
+    if damage is not report.torn:
+        for path in report.directory.glob("content-*.json"):  # a start deletes those that nothing names any more
+            _copy(report, path)
     if damage.file.name == SNAPSHOT:
         report.actions.append(_salvage(report, damage.file))
     else:
@@ -167,8 +170,7 @@ def _salvage(report: CheckReport, file: Path) -> str:
     lost: list[bytes] = []
     sequence, image = load(pieces(file), file, {}, lost)
     count = sum(len(table.rows) for table in image.tables.values())
-    for path in (file, *report.directory.glob("content-*.json")):  # a start deletes contents that nothing names
-        _copy(report, path)
+    _copy(report, file)
     if not count:
         disk.remove(file)
         return f"removed {SNAPSHOT}, in which no document can be read: its content is lost"

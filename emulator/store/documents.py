@@ -282,10 +282,10 @@ class Documents(LoadedDocuments):
                 raise
             raise StoreUnwritable(f"the documents cannot be loaded anew: {error!r}") from error
         self.lost, self.sequence = False, loaded.sequence
-        while self.steps:  # what is beside the documents becomes what it was: the content of a snapshot stays, too
-            step = self.steps.pop()
+        for step in reversed(self.steps):
             if callable(step):
                 step()
+        self.steps.clear()
         self.outbox.clear()
         self.confirm(self.sequence)
         return self._tables

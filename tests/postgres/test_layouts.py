@@ -35,6 +35,7 @@ async def test_a_store_of_layout_1_is_migrated_at_the_first_start(store_url: str
     loaded(store_url)
     [(exchanges,)] = await execute(store_url, "SELECT count(*) FROM {schema}.exchange")
     assert exchanges == 1
+    await execute(store_url, "CREATE VIEW {schema}.kinds AS SELECT DISTINCT kind FROM {schema}.document")
     async with process(store_url, tmp_path / "state", fixtures="household") as one:
         assert await execute(store_url, "SELECT version FROM {schema}.layout") == [(layout.VERSION,)]
         payments = (await one.control("GET", "state"))["payment"]

@@ -169,6 +169,11 @@ story:
         (f"as: {{tpp: {'x' * 58}}}", "Expected text of at most 57 characters"),
         ("as: {context: private}", "did you mean PRIVATE?"),
         ("sumary: x", "did you mean summary?"),
+        (
+            f"start: {{{', '.join(f'k{n}: 1' for n in range(1100))}}}",
+            "no member 'k0'; expected one of add, change, clock",
+        ),
+        ("rules: [{when: {k: 1}, then: {delay: 1s}}]", "product, psu, query, service, tpp."),
     ],
 )
 def test_a_mistake_is_explained(member: str, problem: str) -> None:

@@ -22,7 +22,9 @@ from emulator.bank.kinds import CUSTOMER, KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.threads import run_to_end
 from emulator.store import Image, StoreUnwritable, journal_log, memory_store, open_store
+from emulator.store.check import repair
 from emulator.store.snapshot import write_snapshot
+from emulator.store.table import DocumentTable
 from tests.unit.store.making import TroubledDisk, failing
 
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -201,6 +203,44 @@ def test_a_change_that_is_taken_back_takes_no_snapshot_with_it(bank: Bank, saved
 
 
 @on_disk
+def test_where_undoing_fails_a_snapshot_keeps_its_content(
+    bank: Bank, saved: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(saved, bank, "a")
+    with monkeypatch.context() as patch, suppress(StoreUnwritable), bank.documents.transaction():
+        saved.delete("a")
+        bank.change_settings({"calendar": "norway"})  # which is undone first
+        patch.setattr(DocumentTable, "place", failing_place)
+        raise LookupError
+    assert names(saved) == ["a"]
+    assert len(contents(tmp_path)) == 1
+
+
+def failing_place(*_: Any) -> None:
+    raise MemoryError
+
+
+@on_disk
+def test_a_snapshot_that_is_saved_again_while_it_is_read_can_be_restored(
+    bank: Bank, saved: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    save(saved, bank, "a")
+    before, log = bank.documents.dump(), bank.documents.log
+    first = log.content
+
+    def later(file: str) -> Image:
+        monkeypatch.setattr(log, "content", first)
+        save(saved, bank, "a")
+        return first(file)
+
+    monkeypatch.setattr(log, "content", later)
+    content = run_to_end(saved.prepare(bank, "a", lambda _done, _total: None))
+    saved.restore(bank, "a", content)
+    assert bank.documents.dump() == before
+
+
+@on_disk
 def test_snapshots_that_change_before_a_large_content_are_stored(bank: Bank, saved: Snapshots, tmp_path: Path) -> None:
     save(saved, bank, "first")
     other = bank.documents.prepare(bank.documents.image())
@@ -211,6 +251,27 @@ def test_snapshots_that_change_before_a_large_content_are_stored(bank: Bank, sav
     bank, saved = reopened(bank, tmp_path)
     assert names(saved) == ["second"]
     bank.documents.discard()
+
+
+@on_disk
+def test_a_repair_that_cuts_off_a_save_leaves_a_copy_of_what_was_saved(
+    bank: Bank, saved: Snapshots, tmp_path: Path
+) -> None:
+    bank.change_settings({"calendar": "norway"})
+    [journal] = tmp_path.glob("journal-*.jsonl")
+    at = journal.stat().st_size
+    bank.change_settings({"calendar": "always-open"})
+    save(saved, bank, "a")
+    bank.documents.log.discard()
+    data = bytearray(journal.read_bytes())
+    data[at + 20] ^= 1
+    journal.write_bytes(data)
+    [file] = contents(tmp_path)
+    body = file.read_bytes()
+    assert repair(tmp_path, KINDS).sound
+    open_store(tmp_path, KINDS).log.discard()
+    assert contents(tmp_path) == []
+    assert (tmp_path / "damaged-1" / file.name).read_bytes() == body
 
 
 @on_disk
@@ -228,6 +289,29 @@ def test_those_in_the_folder_of_an_earlier_version_are_taken_over(bank: Bank, tm
         assert again.documents.dump() == before
         again.documents.log.close()
         assert not former.exists()
+
+
+@on_disk
+def test_those_of_an_earlier_version_stay_where_they_are_until_they_last_and_need_no_space(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, former = FolderStorage(tmp_path / "banks", power=True), tmp_path / "banks" / "x" / "snapshots"
+    former.mkdir(parents=True)
+    write_snapshot(journal_log.Disk(), former / "a.snapshot.json", bank.documents.image().rows, 0)
+    number = (former / "a.snapshot.json").stat().st_ino
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_log.Disk, "sync", refused_sync)
+        with pytest.raises(StoreUnwritable):
+            storage.open("x")
+    assert (former / "a.snapshot.json").exists()
+    storage.open("x").log.close()
+    [file] = contents(former.parent)
+    assert file.stat().st_ino == number
+    assert not former.exists()
+
+
+def refused_sync(_: int) -> None:
+    raise OSError("no fsync")
 
 
 @pytest.fixture
