@@ -89,7 +89,8 @@ def brief_evidence(observed: Observation) -> Evidence:
     if observed.is_request:
         exchange = observed.exchange
         method, target = exchange.request.method, exchange.request.target
-        text = f"{method} {target} answered {exchange.status or 'nothing'}"
+        lost = " (the answer was lost)" if observed["answerLost"] else ""
+        text = f"{method} {target} answered {exchange.status or 'nothing'}{lost}"
         return Evidence(str(exchange.id), text, method, target)
     about = next((str(observed[name]) for name in ("payment", "sca", "consent") if observed[name]), "")
     what = (observed["event"], str(observed["outcome"] or observed["link"] or ""), about)

@@ -262,10 +262,11 @@ def _unreadable(kind: str, value: Any) -> str | None:
     if not isinstance(value, dict):
         return "something that is not an object"
     if kind == "payments":
-        return None if value.get("state") in STATES else f"no state of {', '.join(STATES)}"
+        state = value.get("state")
+        return None if state in STATES else f"the state {state!r:.80}, which is none of {', '.join(STATES)}"
     balance, transactions = value.get("balance"), value.get("transactions")
     if balance is not None and decimal(balance) is None:
-        return "a balance that is not a decimal in a string"
+        return f"the balance {balance!r:.80}, which is not a decimal in a string"
     if transactions is not None and (not isinstance(transactions, int) or isinstance(transactions, bool)):
-        return "transactions that are not an integer"
+        return f"the transactions {transactions!r:.80}, which are not an integer"
     return None

@@ -200,7 +200,11 @@ def terminal(shown: Mapping[str, Any], *, fixed: Iterable[str] = (), planned: bo
         lines += ["", f"{name} is in the baseline and passes now: remove it with --write-baseline."]
     lines += ["", sums(shown)]
     if shown["summary"].get("not-seen"):
-        more = "your TPP ended its tasks early" if planned else "use more of your flows, or `conformance run`"
+        more = (
+            "your TPP ended early, or does not use what it is about"
+            if planned
+            else "use more of your flows, or `conformance run`"
+        )
         lines.append(f"A check that is not seen has not passed: {more}.")
     return "\n".join(lines)
 

@@ -176,9 +176,9 @@ def judge(run: Run, ending: Ending, claims: Claims | None) -> list[Finding]:
     return [
         *_paid_too_often(run, payments),
         *_paid_after_a_decline(run, payments),
+        *_ended(run, ending),  # before what follows from it
         *(_believed(run, payments, claims) if claims is not None else ()),
-        *_checks(run),
-        *_ended(run, ending),
+        *_checks(run, payments),
     ]
 
 
@@ -264,7 +264,8 @@ def _payment(run: Run, payment: Payment, claim: Mapping[str, Any] | None) -> Fin
         return None
     if state == "open":
         later = run.answers - run.ended.get(payment["id"], run.answers)
-        if status not in FINAL or (payment["id"] not in run.known and later < GRACE):
+        unasked = later < GRACE or run.endless is not None
+        if status not in FINAL or (payment["id"] not in run.known and unasked):
             return None  # it could not know
     text = f"The TPP claims that payment {name} is {state}; it is {true} ({status})."
     return Finding(2, f"believed-{state}", text, state, f"{true} ({status})")
@@ -289,15 +290,17 @@ def _account(run: Run, account: str, truth: AccountTruth, claim: Mapping[str, An
 # 3. No check of level must fails
 
 
-def _checks(run: Run) -> Iterator[Finding]:
+def _checks(run: Run, payments: list[Payment]) -> Iterator[Finding]:
     if run.schedule.restarts:
         return  # checks are about one process: one that was killed may ask again
     for row in run.report()["checks"]:
-        if row["verdict"] == "fail" and any(_counts(run, row["check"], failure) for failure in row["failures"]):
-            yield Finding(3, f"check-{row['check']}", row["text"], "", row["about"])
+        failures = row["failures"] if row["verdict"] == "fail" else ()
+        counted = next((one for one in failures if _counts(run, payments, row["check"], one)), None)
+        if counted is not None:
+            yield Finding(3, f"check-{row['check']}", counted["text"], "", row["about"])
 
 
-def _counts(run: Run, check: str, failure: Mapping[str, Any]) -> bool:
+def _counts(run: Run, payments: list[Payment], check: str, failure: Mapping[str, Any]) -> bool:
     """Whether a failure is the TPP's: it did something wrong, and has got all answers since the occasion.
 
     What it did not do before it ended does not count: rule 2 finds what it does not know. Nor does its pace, as
@@ -307,11 +310,18 @@ def _counts(run: Run, check: str, failure: Mapping[str, Any]) -> bool:
         return False
     if check in _ONE_CUSTOMER and "somebody-else" in run.schedule.customer:
         return False
-    if "instead" not in failure and failure["text"] in _UNDONE:
-        return False
     numbers = [int(identity) for identity in failure["requests"]]
+    if "instead" not in failure and failure["text"] in _UNDONE:
+        return check in _ABOUT_LOST and any(_ordered_again(run.created.get(number), payments) for number in numbers)
     between = range(min(numbers, default=0), max(numbers, default=0) + 1)
     return check in _ABOUT_LOST or run.unseen.isdisjoint(between)
+
+
+def _ordered_again(identity: str | None, payments: list[Payment]) -> bool:
+    """Whether the order of this payment has another payment too."""
+    orders = {payment["id"]: order_of(payment) for payment in payments}
+    order = orders.pop(identity, None) if identity is not None else None
+    return order is not None and order in orders.values()
 
 
 def _was_withdrawn(run: Run) -> bool:

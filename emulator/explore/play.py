@@ -22,7 +22,7 @@ from emulator.bank.customers import people
 from emulator.bank.documents import Payment, Restored, Sca
 from emulator.bank.errors import BankError
 from emulator.bank.formats import END
-from emulator.bank.kinds import ACCOUNT, BASKET, PAYMENT, SCA, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, BASKET, NOTIFICATION, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import progression
 from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.observer import WINDOW, booked, conformance_of
@@ -105,6 +105,7 @@ class Run:
         self.requests = 0
         self.answers = 0  # requests that were answered whole, in time for the TPP to read it
         self.unseen: set[int] = set()  # the others by their numbers in the log: the TPP does not know their answers
+        self.created: dict[int, str] = {}  # payments by the numbers of the requests that created them
         self.accepted = False  # whether the bank has accepted a request
         self.refused = ""  # the last request before that
         # payment -> `answers` when it became final, or was asked for in vain after that: the judge compares them
@@ -191,8 +192,13 @@ class Run:
             if status in FINAL:
                 self.ended[event["id"]] = self.answers
             self._row("bank", f"{kind} {_short(event['id'])} is {status}", at=event["at"])
-        elif kind == "notification" and status in ("sent", "failed", "dropped"):
-            self._row("bank", f"notification {status}: {event.get('target', '')[:8]}", at=event["at"])
+        elif kind == "notification" and status in ("delivered", "failed", "dropped"):
+            notification = self._bank.documents.get(NOTIFICATION, event["id"])
+            if notification is not None:
+                said = next(value for name, value in notification["body"].items() if name.endswith("Status"))
+                forged = "forged" in notification
+                text = f"notification {status}: {_short(notification['target'])} is {said}"
+                self._row("bank", f"forged {text}" if forged else text, fault=forged, at=event["at"])
 
     # What happens after each request, on the bank's thread
 
@@ -218,6 +224,8 @@ class Run:
         killed = self.requests in self._kills
         if killed and exchange.response is not None:  # the answer does not reach it, and checks know that
             exchange.response.delivery = replace(exchange.response.delivery, disconnect="after")
+        if operation == "createPayment" and exchange.payment_id is not None:
+            self.created[exchange.id] = exchange.payment_id
         if spoiled or killed:
             self.unseen.add(exchange.id)
             if operation in STATUS_READS and exchange.payment_id in self.ended:
@@ -405,7 +413,8 @@ class Run:
 
     def finish(self) -> None:
         """The TPP has ended: let everything happen that is still due."""
-        self._row("time", "the TPP has ended; everything that is due happens")
+        ended = "has ended" if self.endless is None else "is stopped"
+        self._row("time", f"the TPP {ended}; everything that is due happens")
         for waiting in self.waiting:
             self._authenticate(waiting)  # whoever is late acts all the same
         self.waiting.clear()

@@ -258,6 +258,13 @@ class TakesWaitingForPaid(Merchant):
         order["state"] = "paid" if status == "PDNG" else order["state"]
 
 
+class BelievesTheReturn(Merchant):
+    """Takes the customer's return for the payment, and reads no status."""
+
+    def follow_order(self, order: Order) -> None:
+        order |= {"state": "paid", "final": True}
+
+
 class AsksForever(Merchant):
     """Reads on when the status is final."""
 
@@ -489,4 +496,5 @@ MORE_MUTANTS: list[tuple[str, type[Merchant]]] = [
     ("keeps-the-corporate-id", LosesTheAgreement),
     ("keeps-the-corporate-id", LosesTheAgreementAndTheContext),
     ("one-transaction-once", ReadsOnePage),
+    ("waiting-is-neither-paid-nor-failed", BelievesTheReturn),
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from emulator.api.messages import Request
 from emulator.conformance.check import Check, ready
+from emulator.scenario import durations
 from tests.conformance.mutants import MORE_MUTANTS, MUTANTS
 from tests.conformance.plan import HOST, Plan
 from tests.explore.merchant import Merchant
@@ -68,6 +70,19 @@ def test_a_tpp_is_not_blamed_for_what_is_booked_after_it_has_read_an_account() -
     plan.play(Merchant)
     plan.control("POST", "/clock/advance", {"by": "P3D"})  # what is pending in the fixture is booked
     assert failed(plan.report()) == []
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_what_a_fast_tpp_does_wrong_is_not_hidden_by_bank_time_that_passes_meanwhile(check: Check) -> None:
+    steps = [durations.exact(step.advance) for step in check.arm.clock if step.advance is not None and step.customer]
+    windows = [one.within for one in check.expect if one.kind in ("never", "at_most") and one.clock == "bank"]
+    assert all(step < window for step in steps for window in windows if isinstance(window, timedelta))
+
+
+def test_the_occasion_of_a_lost_answer_says_that_it_was_lost() -> None:
+    name = "repeats-a-lost-answer"
+    (failure,) = Plan(CHECKS[name], MUTANTS[name]).judge()[name]["failures"]
+    assert failure["occasion"].endswith(" answered 201 (the answer was lost)")
 
 
 def test_every_check_has_a_bad_tpp() -> None:

@@ -40,7 +40,7 @@ def http(body: bytes) -> bytes:
         (http(b"[" * 60_000), "not JSON"),
         (http(b"<html>"), "not JSON"),
         (http(b"[1]"), "not an object"),
-        (http(b'{"state": "perhaps"}'), "no state of"),
+        (http(b'{"state": "perhaps"}'), "the state 'perhaps', which is none of paid, open, failed"),
     ],
 )
 def test_nonsense_is_a_sentence(raw: bytes, problem: str) -> None:

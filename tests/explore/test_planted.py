@@ -8,8 +8,9 @@ import pytest
 
 from emulator.conformance.check import Check, ready
 from emulator.explore.judge import play
-from emulator.explore.schedule import TASKS, from_path, read
+from emulator.explore.schedule import TASKS, from_path, of, read
 from emulator.explore.search import Breakage, Search, SearchProgress
+from tests.conformance.mutants import OrdersAgain
 from tests.conformance.plan import Plan
 from tests.explore.merchant import Merchant
 from tests.explore.planted import PLANTED
@@ -84,3 +85,30 @@ def test_a_failure_is_found_and_shrunk() -> None:
     )
     assert (breakage.failed, breakage.played) == (3, 3)
     assert judged(breakage, Merchant) == set()
+
+
+def test_an_order_whose_answer_was_lost_is_not_ordered_again() -> None:
+    lost = {"fault": "lost", "of": "createPayment", "at": 1}
+    again = play(of({"tasks": ["pay"], "faults": [lost]}), house(), InProcess(OrdersAgain), "again")
+    assert [finding.what for finding in again.findings] == ["check-repeats-a-lost-answer"]
+
+
+class ReadsForever(Merchant):
+    most_reads = 10**6
+
+    def ended(self, status: str | None) -> bool:
+        return False
+
+
+def test_what_a_tpp_that_is_stopped_has_not_read_yet_is_not_held_against_it() -> None:
+    stopped = play(of({"tasks": ["basket"]}), house(), InProcess(ReadsForever), "endless")
+    assert [finding.what for finding in stopped.findings] == ["endless", "check-stops-at-a-final-status"]
+    assert any("is stopped" in row.text for row in stopped.rows)
+
+
+def test_a_forged_notification_is_shown_when_it_comes() -> None:
+    forged = {"fault": "notification", "of": "createPayment", "at": 1, "effect": "forged"}
+    rows = play(of({"tasks": ["pay"], "faults": [forged]}), house(), InProcess(), "forged").rows
+    marked = [row.fault for row in rows if "forged notification delivered: " in row.text and "is ACSC" in row.text]
+    assert marked == [True]
+    assert any(row.text.startswith("notification delivered: ") for row in rows)
