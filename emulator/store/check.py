@@ -12,7 +12,7 @@ from typing import Any
 from emulator.store.disk import Disk, closing, pieces, shared_lock, write_whole
 from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.journal import SNAPSHOT, Recovered, content_in, journal_first
-from emulator.store.kinds import Kind, decoded
+from emulator.store.kinds import SNAPSHOTS, Kind, decoded
 from emulator.store.loaded import LoadedDocuments
 from emulator.store.snapshot import load, write_snapshot
 
@@ -92,13 +92,13 @@ def _look(report: CheckReport, kinds: Sequence[Kind[Any]]) -> None:
         reason = f"a document of kind {kind}: {wrong}"
         report.findings.append(StoreDamaged(report.directory / SNAPSHOT, 0, reason, intact=True))
     report.sequence = documents.sequence
-    for name in documents.contents():
+    for snapshot in documents.all(SNAPSHOTS):
+        file = report.directory / snapshot["content"]
         try:
-            content_in(report.directory, name, documents.kinds)
-        except FileNotFoundError:
-            report.snapshots.append(StoreDamaged(report.directory / name, 0, "the file is missing"))
-        except StoreDamaged as damaged:
-            report.snapshots.append(damaged)
+            content_in(report.directory, file.name, documents.kinds)
+        except (FileNotFoundError, StoreDamaged) as error:
+            at, wrong = (error.offset, error.reason) if isinstance(error, StoreDamaged) else (0, "the file is missing")
+            report.snapshots.append(StoreDamaged(file, at, f"the snapshot {snapshot['id']}: {wrong}"))
     if recovered.torn is not None:
         file, offset, size = recovered.torn
         report.torn = StoreDamaged(file, offset, f"the last record, {size} bytes, is torn or damaged")

@@ -491,7 +491,8 @@ def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(state
         assert str(file) in result.stderr
         assert good.name not in result.stdout + result.stderr
         assert result.stdout.startswith("default: intact, ")
-        assert re.search(rf"{file.name} at byte \d+: ", result.stdout)
+        assert re.search(rf"{file.name} at byte \d+: the snapshot bad: ", result.stdout)
+        assert "the snapshot bad: " in result.stderr
     [report] = json.loads(checked(state, "--output", "json").stdout)
     assert [entry["file"] for entry in report["snapshots"]] == [str(file)]
     with served(state) as running:
