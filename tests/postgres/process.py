@@ -114,6 +114,13 @@ async def eventually(true: Any) -> None:
             await asyncio.sleep(0.01)
 
 
+async def deletions(one: Process) -> None:
+    """Wait until a process has deleted the contents that nothing refers to; no answer waits for that."""
+    await asyncio.sleep(0)
+    if one.homes.commits._tasks:
+        await asyncio.wait(one.homes.commits._tasks)
+
+
 @asynccontextmanager
 async def process(store_url: str, state: Path, **settings: Any) -> AsyncIterator[Process]:
     """A process; it is killed at the end, unless it has ended."""

@@ -14,7 +14,7 @@ from emulator.bank import fixtures, snapshots
 from emulator.store.log import content_name
 from emulator.store.postgres import log
 from tests.postgres.leased import has, over, taken
-from tests.postgres.process import Process, execute
+from tests.postgres.process import Process, deletions, execute
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -122,6 +122,7 @@ async def test_what_a_killed_home_has_staged_is_deleted_by_the_next_one(one: Pro
     left = await one.log(bank).stage(content_name(), b"{}")
     assert await execute(one.url, STAGED, bank) == [(left,), (content,), (snapshot,)]
     await moved(one, two, bank)
+    await deletions(two)
     assert await execute(one.url, STAGED, bank) == [(content,), (snapshot,)]
     await one.control("GET", "clock", bank=bank)
 

@@ -13,7 +13,7 @@ from emulator.api.messages import Answered, Unfinished
 from emulator.bank import snapshots
 from emulator.store.postgres import log
 from tests.postgres.leased import Sent, commits_of, now, over, refused, taken
-from tests.postgres.process import Process, eventually, execute, request
+from tests.postgres.process import Process, deletions, eventually, execute, request
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,9 +41,7 @@ async def listed(one: Process, bank: str) -> list[str]:
 
 async def stored(one: Process, bank: str) -> int:
     """How many contents of the bank are stored, once what is deleted is."""
-    await asyncio.sleep(0)
-    if one.homes.commits._tasks:
-        await asyncio.wait(one.homes.commits._tasks)
+    await deletions(one)
     return len(await execute(one.url, STAGED, bank))
 
 
