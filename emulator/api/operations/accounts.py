@@ -92,7 +92,7 @@ def get_accounts(call: Call) -> Reply[answers.Accounts]:
 @_operation("GET", "/v1/accounts/{id}", query=WITH_BALANCE)
 def get_account(call: Call) -> Reply[answers.AccountDetails]:
     """One account."""
-    return Reply(200, {"account": _account(call, accounts.find(call.bank, caller_of(call).resource))})
+    return Reply(200, {"account": _account(call, call.bank.find(ACCOUNT, caller_of(call).resource))})
 
 
 def _account(call: Call, account: Account) -> answers.Account:
@@ -142,7 +142,7 @@ def balances_shown(
 @_operation("GET", "/v1/accounts/{id}/balances", quota="balances")
 def get_balances(call: Call) -> Reply[answers.Balances]:
     """The balances of an account."""
-    account = accounts.find(call.bank, caller_of(call).resource)
+    account = call.bank.find(ACCOUNT, caller_of(call).resource)
     balances = balances_shown(call.bank, account, accounts.balances(call.bank, account))
     return Reply(200, {"account": accounts.reference(account), "balances": balances})
 
@@ -154,7 +154,7 @@ def get_transactions(call: Call) -> Reply[answers.Transactions]:
     Newest first, with links to the neighbouring pages.
     """
     fix = fixes(call)
-    account = accounts.find(call.bank, caller_of(call).resource)
+    account = call.bank.find(ACCOUNT, caller_of(call).resource)
     asked = _window(call, grouped=GROUPED_BATCHES in fix, all_pending=call.bank.settings.pending == "unfiltered")
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
@@ -197,7 +197,7 @@ def get_transaction_details(call: Call) -> Reply[answers.TransactionDetails]:
 
     With all its members; a batch with its entries.
     """
-    account = accounts.find(call.bank, caller_of(call).resource)
+    account = call.bank.find(ACCOUNT, caller_of(call).resource)
     entry = transactions.find(call.bank, account["id"], call.params["transactionId"])
     booked_or_valued = entry.get("bookingDate") or entry["valueDate"]
     if _unattended(call) and booked_or_valued < (call.bank.clock.today() - EARLIEST).isoformat():
@@ -289,7 +289,7 @@ def get_card_accounts(call: Call) -> Reply[answers.CardAccounts]:
 @_card_operation("GET", "/v1/card-accounts/{id}", query=WITH_BALANCE)
 def get_card_account(call: Call) -> Reply[answers.CardAccountDetails]:
     """One card account."""
-    return Reply(200, {"cardAccount": _card(call, accounts.find_card(call.bank, caller_of(call).resource))})
+    return Reply(200, {"cardAccount": _card(call, call.bank.find(CARD, caller_of(call).resource))})
 
 
 def _card(call: Call, card: Card) -> answers.CardAccount:
@@ -328,7 +328,7 @@ def _card_reference(card: Card) -> answers.CardRef:
 @_card_operation("GET", "/v1/card-accounts/{id}/balances", quota="balances")
 def get_card_balances(call: Call) -> Reply[answers.CardBalances]:
     """The balances of a card account."""
-    card = accounts.find_card(call.bank, caller_of(call).resource)
+    card = call.bank.find(CARD, caller_of(call).resource)
     balances = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
     return Reply(200, {"cardAccount": _card_reference(card), "balances": balances})
 
@@ -339,7 +339,7 @@ def get_card_transactions(call: Call) -> Reply[answers.CardTransactions]:
 
     Newest first; dates and limit apply to pending ones too.
     """
-    card = accounts.find_card(call.bank, caller_of(call).resource)
+    card = call.bank.find(CARD, caller_of(call).resource)
     asked = _window(call)
     entries = transactions.page(call.bank, card["id"], asked, kind=CARD_TRANSACTION)
     page = _page(call, asked, entries, _card_renderer(fixes(call)))

@@ -25,11 +25,6 @@ PIECE = 250  # transactions that are deleted in one change of the store
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
 
 
-def find_customer(bank: Bank, customer_id: str) -> Customer:
-    """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
-    return bank.find(CUSTOMER, customer_id, "customerId")
-
-
 def customer_named(bank: Bank, name: str, path: str) -> Customer:
     """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
     customer = bank.documents.first(CUSTOMER, customerNumber=name) or bank.documents.get(CUSTOMER, name)
@@ -68,7 +63,7 @@ def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagemen
         if another is not None:
             another["admits"] = True
         else:
-            number = find_customer(bank, guest)["customerNumber"]
+            number = bank.find(CUSTOMER, guest)["customerNumber"]
             agreement["persons"] = [person for person in agreement["persons"] if person != number]
     agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
     bank.documents.put(AGREEMENT, agreement)
