@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from emulator.bank.accounts import ledger, transactions
 from emulator.bank.accounts.accounts import newest_first
-from emulator.bank.bank import Bank, progress_event
+from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, SandboxIdentity
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT, CUSTOMER, TRANSACTION, EntryKind
@@ -118,8 +118,7 @@ def shortening(
     documents = bank.documents
     content = documents.content()
     shelves = [(entries, name, f"{name}|booked") for entries, name in holders]
-    total = left = sum(documents.range_count(entries, "shelf", group=shelf) for entries, _, shelf in shelves)
-    published = 0
+    left = sum(documents.range_count(entries, "shelf", group=shelf) for entries, _, shelf in shelves)
     for entries, name, shelf in shelves:
         while documents.range_count(entries, "shelf", group=shelf) > PIECE:
             if entries is TRANSACTION:
@@ -128,9 +127,6 @@ def shortening(
                 oldest = documents.range(entries, "shelf", group=shelf, limit=PIECE)
                 documents.delete_several(entries, (entry["id"] for entry in oldest))
             left -= PIECE
-            if (hundredths := 100 - 100 * left // total) > published:
-                published = hundredths
-                bank.publish(progress_event(bank, "transactions", "deleting", done=total - left, of=total))
             yield left
             if documents.content() is not content:
                 return False
