@@ -297,7 +297,8 @@ def _parties(
 ) -> tuple[TransactionDetails, Account | None]:
     """Debtor, creditor and texts, the same in the transactions of both sides; the creditor's account in this bank."""
     initiation = part.initiation
-    to = accounts.creditor(bank, initiation["creditorAccount"], part.state.get("creditorAccountId"))
+    to = bank.documents.get(ACCOUNT, part.state.get("creditorAccountId", ""))
+    to = to or accounts.named(bank, initiation["creditorAccount"])
     shown: TransactionDetails = {
         "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(initiation, crosses_border=products.of(payment).crosses_border)

@@ -70,11 +70,8 @@ def payer(bank: Bank, account_id: str) -> Account | None:
     return None if account is None or account["status"] == DELETED else account
 
 
-def creditor(bank: Bank, reference: Mapping[str, str], account_id: str | None = None) -> Account | None:
-    """The creditor's account of a payment, if this bank has it: looked up by its id, else by IBAN or BBAN."""
-    account = bank.documents.get(ACCOUNT, account_id) if account_id else None
-    if account is not None:
-        return account
+def named(bank: Bank, reference: Mapping[str, str]) -> Account | None:
+    """The account of this bank with this IBAN or BBAN, None if it has none."""
     if "iban" in reference:
         return bank.documents.first(ACCOUNT, iban=reference["iban"].replace(" ", ""))
     return bank.documents.first(ACCOUNT, bban=digits_of(reference["bban"])) if "bban" in reference else None

@@ -247,17 +247,10 @@ def choose_method(bank: Bank, sca: Sca, method: str) -> None:
 
 def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | None) -> None:
     """The customer chooses to act privately or under an agreement; FORMAT_ERROR if the person cannot."""
-    fitting = people.first_fitting(options(bank, sca), context, agreement)
-    if fitting is not None:
-        sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
-        _pass(sca, "context")
-        bank.documents.put(SCA, sca)
-        return
-    if context not in (None, sca.get("context", context)):
-        raise BankError("FORMAT_ERROR", f"The request asks for the context {sca['context']} only.", "context")
-    if agreement is not None:
-        raise BankError("FORMAT_ERROR", f"The person does not act here under the agreement {agreement}.", "agreement")
-    raise BankError("FORMAT_ERROR", "The person does not have this context.", "context")
+    context, agreement = people.chosen(options(bank, sca), context, agreement)
+    sca["chosen"] = {"context": context, "agreement": agreement}
+    _pass(sca, "context")
+    bank.documents.put(SCA, sca)
 
 
 def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | None:

@@ -161,7 +161,7 @@ def _creditor(bank: Bank, initiation: Mapping[str, Any], cache: AccountCache) ->
     named: Mapping[str, str] = initiation["creditorAccount"]
     key = (named.get("iban"), named.get("bban"))
     if key not in cache:
-        cache[key] = accounts.creditor(bank, named)
+        cache[key] = accounts.named(bank, named)
     creditor: Account | None = cache[key]
     return creditor
 
@@ -196,18 +196,12 @@ def check_open(bank: Bank, account: Account, named: Mapping[str, Any], *, remove
 
 
 def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
-    documents = bank.documents
-    if "iban" in named:
-        return documents.first(ACCOUNT, iban=named["iban"].replace(" ", ""))
-    if "bban" in named:
-        number = digits_of(named["bban"])
-        return documents.first(ACCOUNT, bban=number) or documents.first(ACCOUNT, bban=named["bban"])
+    if "other" not in named:
+        return accounts.named(bank, named)
     # A credit card account is named by the account it is settled through (relatedAccount).
-    reference = digits_of(named["other"]["identification"])
-    account = documents.first(ACCOUNT, bban=reference) or documents.first(ACCOUNT, iban=reference)
-    if account is None or documents.first(CARD, accountNumber=account["bban"]) is None:
-        return None
-    return account
+    reference, first = digits_of(named["other"]["identification"]), bank.documents.first
+    account = first(ACCOUNT, bban=reference) or first(ACCOUNT, iban=reference)
+    return None if account is None or first(CARD, accountNumber=account["bban"]) is None else account
 
 
 def _drafts(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from emulator.bank.accounts import ledger, transactions
 from emulator.bank.accounts.accounts import newest_first
@@ -45,10 +45,7 @@ def new_identity(bank: Bank) -> SandboxIdentity:
 
 def identity_of(document: Customer | Account | Card) -> SandboxIdentity:
     """The members of a document that are kept when the others are replaced."""
-    identity: SandboxIdentity = {"id": document["id"]}
-    if "created" in document:
-        identity["created"] = document["created"]
-    return identity
+    return cast(SandboxIdentity, {name: document[name] for name in ("id", "created") if name in document})
 
 
 def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:

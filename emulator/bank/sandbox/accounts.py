@@ -146,8 +146,7 @@ def _account(bank: Bank, identity: SandboxIdentity, body: Body) -> Account:
     }
     if owners := _other_owners(bank, owner, body.get("owners") or ()):
         account["owners"] = owners
-    if "created" in identity:
-        account["created"] = identity["created"]
+    account.update(cast(Account, identity))
     return account
 
 
@@ -200,8 +199,7 @@ def _put_card(bank: Bank, identity: SandboxIdentity, body: Body) -> Card:
         "posted": {name: body[name] for name in ("creditLimit", "balances") if name in body},
     }
     document.update(cast(Card, {name: body[name] for name in _CARD_TEXTS if body.get(name)}))
-    if "created" in identity:
-        document["created"] = identity["created"]
+    document.update(cast(Card, identity))
     bank.documents.put(CARD, document)
     return document
 

@@ -84,8 +84,7 @@ def _put_customer(bank: Bank, identity: SandboxIdentity, body: Body) -> Customer
         "type": "private" if body["type"].lower() == "private" else "corporate",
         "name": body["name"],
     }
-    if "created" in identity:
-        document["created"] = identity["created"]
+    document.update(cast(Customer, identity))
     bank.documents.put(CUSTOMER, document)
     person = bank.documents.get(PERSON, number)
     if person is not None and document["type"] == "private":
