@@ -16,7 +16,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, EXCHANGE, PARAMETE
 from emulator.bank.money import BUILT_IN_PRICES, PriceList
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
-from emulator.store import Documents, Kind
+from emulator.store import Documents, Kind, StoreUnwritable
 
 D = TypeVar("D", bound=Mapping[str, Any])
 Event = dict[str, Any]
@@ -128,7 +128,11 @@ class Bank:
         Resetting or restoring it meanwhile is no conflict, but as if that had been asked for before.
         """
         before = self._identity
-        yield
+        try:
+            yield
+        except StoreUnwritable:
+            if self._identity is before and self.documents.content() is not None:
+                raise
         if self._identity is not before or self.documents.content() is None:
             raise BankError("CONFLICT", "The bank was replaced or deleted in the meantime.")
 
