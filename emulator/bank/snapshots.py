@@ -20,7 +20,6 @@ from emulator.bank.threads import in_thread
 from emulator.store import SNAPSHOTS, Documents, Image, NamedContent, StoreError, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
-MOST = 100
 LARGE = 4 << 20  # bytes; a larger image is prepared in a thread, and that of a snapshot does not stay in memory
 
 
@@ -55,8 +54,6 @@ class Snapshots:
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
             raise BankError("FORMAT_ERROR", text, "name")
-        if documents.count(SNAPSHOTS) >= MOST and not documents.exists(SNAPSHOTS, name):
-            raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         image = documents.image().with_document(META, bank.clock.with_moment())
         created = real_now()
         with bank.preparing():
