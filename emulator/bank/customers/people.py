@@ -90,7 +90,7 @@ def chosen(
         if context in (None, candidate) and (agreement is None or agreement.lower() == identity):
             return candidate, identity
     possible = [name if under is None else f"{name} under {under['id']}" for name, under in options]
-    text = f"The person cannot act so here, but: {', '.join(possible) or 'not at all'}."
+    text = f"The person cannot act so; possible here: {', '.join(possible) or 'nothing'}."
     raise BankError("FORMAT_ERROR", text, "context" if agreement is None else "agreement")
 
 
