@@ -83,10 +83,9 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     SCA_INVALID if the payment needs no signature; PSU_CREDENTIALS_INVALID if the person has signed already or may not
     pay from the account; FORBIDDEN if the person may not pay this amount, and as `check_open`. Nothing is changed then.
     """
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is None or payment["status"] not in UNSIGNED:
-        state = payment["status"] if payment is not None else "deleted"
-        raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
+    payment = bank.find(PAYMENT, payment_id)
+    if payment["status"] not in UNSIGNED:
+        raise BankError("SCA_INVALID", f"The payment is {payment['status']} and cannot be signed.")
     if payment["nationalId"] is None:
         _belongs_to(bank, payment, national_id, agreement)
     _check_signer(bank, payment, national_id)
@@ -197,8 +196,8 @@ def next_signers(bank: Bank, payment: Payment) -> list[str]:
 
 def declined(bank: Bank, payment_id: str) -> None:
     """The customer declined: RCVD becomes RJCT. A declined second signature leaves PATC unchanged (assumed)."""
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is not None and payment["status"] == "RCVD":
+    payment = bank.find(PAYMENT, payment_id)
+    if payment["status"] == "RCVD":
         flows.change(bank, payment, "RJCT", bank.clock.now(), reasons=["declined"])
         bank.documents.put(PAYMENT, payment)
 
@@ -255,9 +254,7 @@ def cancelled(bank: Bank, payment_id: str, national_id: str, _agreement: str | N
 
     PSU_CREDENTIALS_INVALID for a person who may not cancel it.
     """
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is None:
-        raise BankError("SCA_INVALID", "The payment has been deleted.")
+    payment = bank.find(PAYMENT, payment_id)
     _refuse_unless_cancellable(payment)
     if not _may_cancel(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")

@@ -169,7 +169,7 @@ def _waiting(bank: Bank, payment: Payment) -> OwnPayment:
         "tppName": opened[0]["tppName"] if opened else payment["tpp"],
         "agreement": payment["agreement"],
         "signedBy": payment.get("signedBy", []),
-        "summary": payment_views.summary(bank, payment["id"]),
+        "summary": payment_views.summary(bank, payment),
     }
 
 

@@ -18,7 +18,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Card, Sca
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
+from emulator.bank.kinds import AGREEMENT, BASKET, CUSTOMER, PAYMENT, PERSON
 from emulator.bank.payment import baskets, payment_views
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
@@ -199,9 +199,9 @@ def _to_share(bank: Bank, document: Sca) -> tuple[list[Account], list[Card]]:
 def _lines(bank: Bank, document: Sca) -> list[ApprovalItem]:
     """The payments behind an SCA, one line each (sca.md#dynamic-linking)."""
     if document["purpose"] in ("payment", "cancellation"):
-        return payment_views.summary(bank, document["target"])
+        return payment_views.summary(bank, bank.find(PAYMENT, document["target"]))
     if document["purpose"] == "basket":
-        return baskets.summary(bank, document["target"])
+        return baskets.summary(bank, bank.find(BASKET, document["target"]))
     return []
 
 
