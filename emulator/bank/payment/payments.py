@@ -89,17 +89,16 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     if payment["nationalId"] is None:
         _belongs_to(bank, payment, national_id, agreement)
     _check_signer(bank, payment, national_id)
-    now = bank.clock.now()
     signed = [*payment.get("signedBy", []), national_id]
     payment["signedBy"] = signed
     if len(signed) < _signatures_needed(bank, payment):
-        flows.change(bank, payment, "PATC", now)
-        progression.schedule(bank, payment, now)
+        flows.change(bank, payment, "PATC")
+        progression.schedule(bank, payment)
         token = authorisations.again(bank, payment, able=next_signers(bank, payment))
         if token is not None:
             payment["sca"] = token
     else:
-        progression.accept(bank, payment, now)
+        progression.accept(bank, payment)
     bank.documents.put(PAYMENT, payment)
 
 
@@ -198,7 +197,7 @@ def declined(bank: Bank, payment_id: str) -> None:
     """The customer declined: RCVD becomes RJCT. A declined second signature leaves PATC unchanged (assumed)."""
     payment = bank.find(PAYMENT, payment_id)
     if payment["status"] == "RCVD":
-        flows.change(bank, payment, "RJCT", bank.clock.now(), reasons=["declined"])
+        flows.change(bank, payment, "RJCT", reasons=["declined"])
         bank.documents.put(PAYMENT, payment)
 
 
@@ -218,7 +217,7 @@ def cancel(bank: Bank, payment: Payment) -> bool:
     """Cancel a payment that is not authorised (True); return False if an SCA must follow first; CONFLICT."""
     if payment["status"] in UNSIGNED:
         sca.void(bank, payment["id"])
-        flows.change(bank, payment, "CANC", bank.clock.now())
+        flows.change(bank, payment, "CANC")
         bank.documents.put(PAYMENT, payment)
         return True
     _refuse_unless_cancellable(payment)
@@ -258,7 +257,7 @@ def cancelled(bank: Bank, payment_id: str, national_id: str, _agreement: str | N
     _refuse_unless_cancellable(payment)
     if not _may_cancel(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")
-    flows.change(bank, payment, "CANC", bank.clock.now())
+    flows.change(bank, payment, "CANC")
     bank.documents.put(PAYMENT, payment)
 
 

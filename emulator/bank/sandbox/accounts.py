@@ -242,7 +242,7 @@ def _detach_payments(bank: Bank, account_id: str) -> None:
     for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
         payment = bank.documents.get(PAYMENT, payment_id)
         if payment is not None:
-            flows.without_account(bank, payment, bank.clock.stamp())
+            flows.without_account(bank, payment)
             bank.documents.put(PAYMENT, payment)
 
 
