@@ -7,8 +7,6 @@ from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal, cast
 
-import orjson
-
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
@@ -324,11 +322,10 @@ def _moments_after(bank: Bank, kind: EntryKind, holder_id: str, dates: Sequence[
     """
     first = bank.clock.now()
     for date in set(dates):
-        latest = bank.documents.range_texts(
+        latest: Sequence[Any] = bank.documents.range(
             kind, "shelf", group=f"{holder_id}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
         )
-        orders: list[str] = [orjson.loads(entry)["order"] for entry in latest]
-        first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
+        first = max([first, *(moment(entry["order"].partition("|")[2]) + _MICROSECOND for entry in latest)])
     return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
 
 
