@@ -1,8 +1,8 @@
 """The file of a check (add-check.md): what it judges, when its occasion arises, and what a good TPP does then.
 
 Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`; the good one,
-`tests/explore/merchant.py`, is to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the number
-of checks into agents.md.
+`tests/explore/merchant.py`, is changed only if it does not meet the occasion. `python -m tests.docs.sections` writes
+checks.md, and the number of checks into agents.md.
 
 The page also describes its language: the clauses, and what a MATCH names. A clause only concerns observations of the
 TPP of its occasion.
@@ -61,7 +61,7 @@ def _fact(value: Any) -> str:
     return value
 
 
-class Match(dict[str, Condition]):
+class FactMatch(dict[str, Condition]):
     """Facts with their conditions; it is about requests unless it names an event."""
 
     @cached_property
@@ -73,7 +73,7 @@ class Match(dict[str, Condition]):
         }
 
 
-def _match(conditions: Mapping[str, Condition]) -> Match:
+def _match(conditions: Mapping[str, Condition]) -> FactMatch:
     known = (*FACTS, *EVENT_FACTS)
     wrong = [
         Mismatch(text=unknown(name, known, "There is no fact"), path=(name,))
@@ -84,7 +84,7 @@ def _match(conditions: Mapping[str, Condition]) -> Match:
         wrong.append(Mismatch(text=unknown(conditions["event"], EVENTS, "There is no event"), path=("event",)))
     if wrong:
         refuse(*wrong)
-    return Match(conditions)
+    return FactMatch(conditions)
 
 
 def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
@@ -97,7 +97,7 @@ def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
 
 
 if TYPE_CHECKING:
-    MatchForm = Match
+    MatchForm = FactMatch
 else:
     MatchForm = Annotated[dict[str, Single], AfterValidator(_match)]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
@@ -168,7 +168,7 @@ class Clause(_CheckModel):
     from_link: bool | None = None
     claim: dict[Member, Single] | None = None
     seen: MatchForm | None = None
-    of: MatchForm = Field(default_factory=Match)
+    of: MatchForm = Field(default_factory=FactMatch)
     by: list[FactName] = Field([])
     same: list[FactName] = Field([])
     differ: list[FactName] = Field([])
@@ -185,8 +185,8 @@ class Clause(_CheckModel):
     @cached_property
     def wants(self) -> Tests:
         """The tests that the occasion or an observation has to pass, or must not."""
-        wanted = self.itself or self.next or self.each or self.never or Match()
-        tests = (wanted if self.from_link is None else Match(linked=True)).tests
+        wanted = self.itself or self.next or self.each or self.never or FactMatch()
+        tests = (wanted if self.from_link is None else FactMatch(linked=True)).tests
         return {name: test for name, test in tests.items() if self.kind not in AT_ONCE or name != "event"}
 
     @model_validator(mode="after")
