@@ -8,7 +8,7 @@ used: what concerns a bank in `assemble/registry.py`, what concerns the process 
 log of requests is switched in `composition.py`) and in `cli/serve.py`. One that processes of a store must have alike is
 in `SHARED` (`assemble/joining.py`), one that a test may set also in `testing/handles.BankOptions`. Tests:
 `tests/unit/test_serve_settings.py`, with the name of each flag in order and a value of most, and
-`tests/e2e/test_serve.py`, with what it does.
+`tests/e2e/test_serve.py`, with what it does. `python -m tests.docs.sections` writes flags.md.
 """
 
 from __future__ import annotations

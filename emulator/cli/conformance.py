@@ -89,7 +89,7 @@ def show_(name: str, output: str) -> None:
 
     (check,) = chosen((name,), ())
     file = (FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8")
-    show(check.model_dump(mode="json", exclude_unset=True), output, lambda _: click.echo(file, nl=False))
+    show(check.model_dump(mode="json", by_alias=True, exclude_unset=True), output, lambda _: click.echo(file, nl=False))
 
 
 @command.command(epilog="Example: bank-emulator conformance audit --html report.html")

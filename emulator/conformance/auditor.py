@@ -128,9 +128,9 @@ class Machine:
         self.kind = clause.kind
         self.text = clause.text or check.about
         self.at_once = self.kind in AT_ONCE
-        self.seen = check.seen if clause.seen is None else clause.seen
-        self.ends = clause.until
-        self.concerns, self.wants = clause.of, clause.wants
+        self.seen = (check.seen if clause.seen is None else clause.seen).tests
+        self.ends = [match.tests for match in clause.until]
+        self.concerns, self.wants = clause.of.tests, clause.wants
         self.compared = (*clause.same, *clause.differ)
         self.by = ("tpp", *clause.by)
         self.limit = clause.at_most or 0

@@ -1,8 +1,8 @@
 """The file of a check (add-check.md): what it judges, when its occasion arises, and what a good TPP does then.
 
 Each check needs a TPP that makes its mistake, in `tests/conformance/mutants.py`; the good one,
-`tests/explore/merchant.py`, is to meet its occasion. `python -m tests.docs.sections` writes checks.md, and the number
-of checks into agents.md.
+`tests/explore/merchant.py`, is changed only if it does not meet the occasion. `python -m tests.docs.sections` writes
+checks.md, and the number of checks into agents.md.
 
 The page also describes its language: the clauses, and what a MATCH names. A clause only concerns observations of the
 TPP of its occasion.
@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from emulator.bank.conditions import ABSENT, Matcher, Operators, Single, fact_matcher, fits, matcher, number
+from emulator.bank.conditions import (
+    ABSENT,
+    Condition,
+    Matcher,
+    Operators,
+    Single,
+    fact_matcher,
+    fits,
+    matcher,
+    number,
+)
 from emulator.bank.problems import Problem, unknown
 from emulator.bank.validation import Mismatch, Model, Reads, refuse, validate
 from emulator.conformance.facts import EVENT_FACTS, FACTS, SEVERAL, is_fact
@@ -51,23 +61,30 @@ def _fact(value: Any) -> str:
     return value
 
 
-def _tests(match: Mapping[str, Any]) -> Tests:
-    """The tests of the facts of a MATCH; it is about requests unless it names an event."""
+class FactMatch(dict[str, Condition]):
+    """Facts with their conditions; it is about requests unless it names an event."""
+
+    @cached_property
+    def tests(self) -> Tests:
+        """The test of each fact: made once for all banks, of which a test may have hundreds."""
+        return {
+            name: (fact_matcher if name in SEVERAL else matcher)(stated, strict=True)
+            for name, stated in {"event": "request", **self}.items()
+        }
+
+
+def _match(conditions: Mapping[str, Condition]) -> FactMatch:
     known = (*FACTS, *EVENT_FACTS)
     wrong = [
         Mismatch(text=unknown(name, known, "There is no fact"), path=(name,))
-        for name in match
+        for name in conditions
         if name != "event" and not is_fact(name)
     ]
-    event = match.get("event", "request")
-    if event not in EVENTS:
-        wrong.append(Mismatch(text=unknown(event, EVENTS, "There is no event"), path=("event",)))
+    if conditions.get("event", "request") not in EVENTS:
+        wrong.append(Mismatch(text=unknown(conditions["event"], EVENTS, "There is no event"), path=("event",)))
     if wrong:
         refuse(*wrong)
-    return {
-        name: (fact_matcher if name in SEVERAL else matcher)(stated, strict=True)
-        for name, stated in {"event": event, **match}.items()
-    }
+    return FactMatch(conditions)
 
 
 def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
@@ -80,9 +97,9 @@ def holds(tests: Tests, observed: Mapping[str, Any]) -> bool:
 
 
 if TYPE_CHECKING:
-    MatchForm = Tests
+    MatchForm = FactMatch
 else:
-    MatchForm = Annotated[dict[str, Single], AfterValidator(_tests)]
+    MatchForm = Annotated[dict[str, Single], AfterValidator(_match)]
 FactName = Annotated[str, Reads(_fact, {"type": "string"})]
 Within = Annotated[timedelta | str, Reads(_within, {"type": "string"})]
 
@@ -151,7 +168,7 @@ class Clause(_CheckModel):
     from_link: bool | None = None
     claim: dict[Member, Single] | None = None
     seen: MatchForm | None = None
-    of: MatchForm = Field(default_factory=lambda: _tests({}))
+    of: MatchForm = Field(default_factory=FactMatch)
     by: list[FactName] = Field([])
     same: list[FactName] = Field([])
     differ: list[FactName] = Field([])
@@ -168,8 +185,8 @@ class Clause(_CheckModel):
     @cached_property
     def wants(self) -> Tests:
         """The tests that the occasion or an observation has to pass, or must not."""
-        wanted = self.itself or self.next or self.each or self.never or {}
-        tests = wanted if self.from_link is None else _tests({"linked": True})
+        wanted = self.itself or self.next or self.each or self.never or FactMatch()
+        tests = (wanted if self.from_link is None else FactMatch(linked=True)).tests
         return {name: test for name, test in tests.items() if self.kind not in AT_ONCE or name != "event"}
 
     @model_validator(mode="after")

@@ -242,7 +242,7 @@ class SimulatedCustomer:
             if self._taken[number] < step.times:
                 names = quote(",".join(step.after))
                 facts = self.bank("GET", f"/conformance/facts/{identity}?names={names}")["facts"]
-                if holds(step.after, {"event": "request", **facts}):
+                if holds(step.after.tests, {"event": "request", **facts}):
                     self._taken[number] += 1
                     self._take(step)
 

@@ -13,7 +13,7 @@ TPP, person, context and agreement (`Owner`). The next request is refused alread
 The last use is written apart from the request, so that reads go on while the bank cannot write (`note_use`).
 
 LIFETIME is also read by `api/operations/consents.py` (`validUntil`). The 180 days stand in words in `access.py`, in
-`access_lead` (`web/pages/wording.py`), and in consents.md, errors.md, notifications.md and bank-time.md.
+`access_lead` (`web/pages/wording.json`), and in consents.md, errors.md, notifications.md and bank-time.md.
 """
 
 from __future__ import annotations
