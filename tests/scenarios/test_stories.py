@@ -27,7 +27,7 @@ def test_it_says_why(stage_play: Play) -> None:
         ),
         (
             [{**ACCOUNTS, "as": {"nationalId": KARI, "context": "CORPORATE"}}],
-            "cannot act in the context CORPORATE here; possible: PRIVATE",
+            "The context CORPORATE is not possible here; possible: PRIVATE",
         ),
         ([{"psu": "approve latest"}], "expected no error, received status 404"),
         ([{"tpp": "GET /v1/accounts", "save": {"a": "accounts[9].resourceId"}}], "no entry [9]"),

@@ -89,9 +89,9 @@ def chosen(
         identity = document["id"] if document is not None else None
         if context in (None, candidate) and (agreement is None or agreement.lower() == identity):
             return candidate, identity
-    wanted = f"in the context {context or PRIVATE}" if agreement is None else f"under the agreement {agreement}"
+    wanted = f"context {context or PRIVATE}" if agreement is None else f"agreement {agreement}"
     possible = [name if under is None else f"{name} under {under['id']}" for name, under in options]
-    text = f"The person cannot act {wanted} here; possible: {', '.join(possible) or 'nothing'}."
+    text = f"The {wanted} is not possible here; possible: {', '.join(possible) or 'nothing'}."
     raise BankError("FORMAT_ERROR", text, "context" if agreement is None else "agreement")
 
 

@@ -100,7 +100,7 @@ def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank
     assert agreement is not None
     bank.documents.put(AGREEMENT, {**agreement, "persons": [OLA, KARI]})
     authentication = opened(bank, method="HA2", context="PRIVATE")
-    with pytest.raises(BankError, match="cannot act .* here; possible: PRIVATE"):
+    with pytest.raises(BankError, match="CORPORATE is not possible here; possible: PRIVATE"):
         sca_control.approve(bank, authentication, national_id=KARI, context="CORPORATE")
 
 
