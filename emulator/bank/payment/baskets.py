@@ -22,6 +22,7 @@ from typing import Any
 
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
+from emulator.bank.customers.access import Caller
 from emulator.bank.documents import Approach, Basket, Payment
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import BASKET, PAYMENT
@@ -94,10 +95,10 @@ def _refuse(members: Sequence[Payment | None]) -> None:
         raise error
 
 
-def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Basket:
+def find(bank: Bank, basket_id: str, *, tpp_id: str, caller: Caller | None) -> Basket:
     """The TPP's own basket; RESOURCE_UNKNOWN for any other."""
     basket = bank.documents.get(BASKET, basket_id)
-    if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, national_id, agreement):
+    if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, caller):
         raise BankError("RESOURCE_UNKNOWN", "There is no such basket.", "basketId")
     return basket
 

@@ -24,6 +24,7 @@ from decimal import Decimal
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.customers.access import Caller
 from emulator.bank.documents import Account, Approach, Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
@@ -32,37 +33,25 @@ from emulator.bank.payment.initiation import agreement_for, check_open, check_re
 from emulator.bank.scheme.transitions import FINAL, UNSIGNED
 
 
-def find(
-    bank: Bank,
-    payment_id: str,
-    *,
-    service: str,
-    product: str,
-    tpp_id: str,
-    national_id: str | None,
-    agreement: str | None = None,
-) -> Payment:
-    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other payment.
-
-    `national_id` None: of any customer. Everybody who acts under the payment's agreement has access to it too.
-    """
+def find(bank: Bank, payment_id: str, *, service: str, product: str, tpp_id: str, caller: Caller | None) -> Payment:
+    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other payment, and for one of others."""
     payment = bank.documents.get(PAYMENT, payment_id)
     if (
         payment is None
         or payment["tpp"] != tpp_id
         or payment["product"] != product
         or payment["service"] != service
-        or not concerns(payment, national_id, agreement)
+        or not concerns(payment, caller)
     ):
         raise BankError("RESOURCE_UNKNOWN", "There is no such payment.", "paymentId")
     return payment
 
 
-def concerns(target: Payment | Basket, national_id: str | None, agreement: str | None) -> bool:
-    """Whether a payment or basket belongs to this customer or to its agreement."""
-    if national_id is None or target["nationalId"] in (None, national_id):
+def concerns(target: Payment | Basket, caller: Caller | None) -> bool:
+    """Whether a payment or basket belongs to the caller, to the agreement of the caller, or to nobody yet."""
+    if caller is None or target["nationalId"] in (None, caller.national_id):
         return True
-    return agreement is not None and bool(target["agreement"] == agreement)
+    return caller.agreement is not None and target["agreement"] == caller.agreement
 
 
 def start_authorisation(bank: Bank, payment: Payment, how: Approach, *, national_id: str | None) -> tuple[str, str]:
