@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import date
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from random import Random
 from typing import Annotated, Any, Self
 
@@ -28,7 +28,7 @@ from emulator.bank.reference import (
 )
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import shortening
-from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, saving, transfer_code
+from emulator.bank.sandbox.patterns import Move, Period, Pools, company, household, interest, saving, transfer_code
 from emulator.bank.validation import Mismatch, Model, refuse
 from emulator.store import Kind
 
@@ -257,6 +257,7 @@ class _Generator:
                 if len(savings) < most:
                     own.append(_transfer(customer, account, day, -amount))
                     savings.append(_transfer(customer, first, day, amount))
+            savings += islice(interest(draw, self._period), most - len(savings))
         rest = most * len(accounts) - len(own) - sum(map(len, moves))
         pattern = household if customer["type"] == "private" else company
         life = pattern(draws[0], self._pools, self._period, count=rest)

@@ -31,6 +31,7 @@ TRANSFER_OUT = "PMNT-ICDT-DMCT"
 TRANSFER_IN = "PMNT-RCDT-DMCT"
 SALARY_IN = "PMNT-RCDT-SALA"
 SALARY_OUT = "PMNT-ICDT-SALA"
+INTEREST = "ACMT-MCOP-INTR"
 _DAY = timedelta(days=1)
 
 
@@ -218,6 +219,20 @@ def saving(draw: random.Random, period: Period) -> Iterator[tuple[date, int]]:
         yield day, amount
         if draw.random() < 0.15:
             yield period.banking_day(draw), -amount * draw.randrange(1, 3) // 2
+
+
+def interest(draw: random.Random, period: Period) -> Iterator[Move]:
+    """The interest of a savings account, on the last banking day of each year."""
+    members: TransactionDetails = {
+        "remittanceInformationUnstructured": "Renter",
+        "bankTransactionCode": INTEREST,
+        "proprietaryBankTransactionCode": "Renter",
+        "purposeCode": "INTC",
+    }
+    for year in range(period.first.year, period.last.year + 1):
+        day = closest_banking_day(date(year, 12, 31), before=True)
+        if period.first <= day <= period.last:
+            yield Move(day, draw.randrange(50_00, 4_000_00), members)
 
 
 def household(draw: random.Random, pools: Pools, period: Period, *, count: int) -> Iterator[Move]:

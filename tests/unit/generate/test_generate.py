@@ -196,9 +196,10 @@ def test_a_purchase_has_its_own_day_and_is_booked_on_the_next_banking_day() -> N
     assert bought == set(range(7))
 
 
-def test_a_savings_account_has_few_movements() -> None:
+def test_a_savings_account_has_few_movements_and_interest_once_a_year() -> None:
     for _, first, second in lives(bank(), plan_of(4, 2, 200, 400, 1)):
         assert len(second) < len(first) / 8
+        assert booked(second, "Renter") == [date(2025, 12, 31)]
 
 
 def test_wages_rise_now_and_then() -> None:
