@@ -140,6 +140,8 @@ def _store(value: str) -> str:
         raise ValueError(
             "takes postgresql://user:password@host/database, or the word postgresql for an embedded server"
         )
+    if re.match(r"\w+://[^/?]*@[^/?]*@", value):
+        raise ValueError("has an @ in user or password: write it as %40")
     if "search_path" in unquote(value) and _SEARCH_PATH.search(_options_of(value)) is None:
         raise ValueError("has a search_path whose first schema is no plain name in small letters; use --store-schema")
     return _text(value)

@@ -193,6 +193,8 @@ def _usage(error: click.ClickException) -> str:
     text = error.format_message()
     text = re.sub("is not a valid integer( range)?", "is not a whole number", text)  # click's names of its types
     text = text.replace("is not a valid float range", "is not a number")
+    if isinstance(error, click.NoSuchOption) and error.option_name[1:].isdecimal():
+        text = f"{text.rstrip('.')}: a value that begins with - is written after --"
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text = f"{text.rstrip('.')} (see {error.ctx.command_path} --help)"
     return text
