@@ -191,7 +191,7 @@ def _by_hand(check: Check, environment: Mapping[str, str]) -> None:
     for name, value in environment.items():
         click.echo(f"  {name}={value}", err=True)
     click.echo("Press Enter when your TPP is done.", err=True)
-    if sys.stdin is None or not sys.stdin.readline():
+    if not sys.stdin.readline():
         raise Failed("stdin has ended: without --command or --hook each check waits for Enter")
 
 

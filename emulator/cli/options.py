@@ -138,9 +138,7 @@ def bank_url(given: str | None, option: str = "--url") -> str:
 
 
 def stdin() -> bytes:
-    """What stdin has; raises Failed when it is closed or cannot be read."""
-    if sys.stdin is None:
-        raise Failed("stdin is closed: there is nothing to read")
+    """What stdin has; raises Failed when it cannot be read."""
     with working_with("stdin"):
         return sys.stdin.buffer.read()
 
