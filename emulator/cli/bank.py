@@ -128,9 +128,9 @@ def echo_notes(rules: Sequence[dict[str, Any]]) -> None:
             click.echo(f"  {rule['name']}: {note}")
 
 
-def writable_file(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+def writable_file(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
     """The callback of an option whose file is written at the end: refuses one that cannot be there, before the work."""
-    if file is not None and not context.resilient_parsing:
+    if file is not None:
         folder = Path(file).absolute().parent
         why = errno.EISDIR if Path(file).is_dir() else None if folder.is_dir() else errno.ENOENT
         if why is not None:

@@ -58,16 +58,16 @@ def write_report(
             write_file(f"--{name}", file, text(report))
 
 
-def http_address(context: click.Context, option: click.Parameter, address: str | None) -> str | None:
+def http_address(_context: click.Context, option: click.Parameter, address: str | None) -> str | None:
     """The callback of an option whose value is an address: refuses one that is none."""
-    if address is not None and not context.resilient_parsing and not address.startswith(("http://", "https://")):
+    if address is not None and not address.startswith(("http://", "https://")):
         raise click.UsageError(f"{option.opts[0]} takes an http or https address")
     return address
 
 
-def _program(context: click.Context, _option: click.Parameter, shell: str | None) -> str | None:
+def _program(_context: click.Context, _option: click.Parameter, shell: str | None) -> str | None:
     """The callback of --command: refuses one that is no program."""
-    if shell is not None and not context.resilient_parsing:
+    if shell is not None:
         if not (command := words(shell)):
             raise click.UsageError("--command is empty or has an unclosed quotation mark")
         if shutil.which(command[0]) is None:

@@ -99,11 +99,11 @@ url_option = options(
 bank_options = options(url_option, output_option)
 
 
-def _use_data(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+def _use_data(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
     from emulator import packaged
 
     given = value or variable("DATA")
-    if given is not None and not context.resilient_parsing:
+    if given is not None:
         try:
             data_folder(given)
         except ValueError as error:
