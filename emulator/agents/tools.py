@@ -6,7 +6,6 @@ An answer ends with the address where more stands. What loses data says so and a
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -23,7 +22,7 @@ from emulator.bank.errors import STATUS
 from emulator.ca import IssueRefused, tpp_name
 from emulator.cli.bank import logged
 from emulator.cli.conformance import chosen
-from emulator.cli.options import words
+from emulator.cli.options import runnable
 from emulator.cli.sca import sca_place
 from emulator.cli.scenario import applied
 from emulator.failure import Failed, Refused
@@ -418,8 +417,8 @@ class Tools:
         command = command or (None if hook else self._desk.own_command)
         if (command is None) == (hook is None):
             raise Failed("name either the command that runs your client or its hook")
-        if command is not None and (not words(command) or shutil.which(words(command)[0]) is None):
-            raise Failed(f"there is no program that can be run in the command {command!r}")
+        if command is not None:
+            runnable(command)
         if hook is not None and not hook.startswith(("http://", "https://")):
             raise Failed("hook takes an http or https address")
         asked = chosen(tuple(checks or ()), (group,) if group else ())

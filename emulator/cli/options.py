@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -238,9 +239,9 @@ signer_options = options(
 )
 
 
-def words(command: str) -> list[str]:
-    """The words of a command line; empty if it cannot be split."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
+def runnable(command: str) -> str:
+    """A command line whose program can be run; raises Failed for another one, and for an unclosed quotation mark."""
+    with suppress(ValueError, IndexError):
+        if shutil.which(shlex.split(command)[0]) is not None:
+            return command
+    raise Failed(f"there is no program that can be run in the command {command!r}")
