@@ -560,6 +560,7 @@ def test_wrong_use_is_one_line_and_2(run: Run) -> None:
         (["sca", "approve", "http://["], "http://[ is no address: Invalid IPv6 URL"),
         (["sca", "approve", "/"], "/ names no SCA"),
         (["notifications", "--target", "\udce5"], "a value is not UTF-8"),
+        (["collection", "--proxy", "localhost:9090"], "--proxy: localhost:9090 is not the address of a bank, such as"),
         (["serve", "--seed", "9" * 19], "--seed takes a whole number of at most 18 digits"),
         (["clock", "advance", "-1h"], "No such option '-1': a value that begins with - is written after -- (see"),
         (["clock", "advance", "--", "-1h"], "by: Expected a duration such as 10s"),
