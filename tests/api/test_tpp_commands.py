@@ -12,6 +12,7 @@ from emulator.bank.clock import real_now
 from emulator.ca import FLAWS, CertificateAuthority
 from emulator.cli import tpp
 from tests.api.conftest import Run
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -105,6 +106,12 @@ def test_outside_the_folder_of_the_server_a_command_says_where_it_looked(
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert str(tmp_path / ".bank-emulator") in err
     assert "--state DIR" in err
+
+
+@cases("arguments", [["a/b"], ["shop", "--flaw", "none"]])
+def test_a_tpp_that_is_refused_has_no_sandbox_ca_created(run: Run, tmp_path: Path, arguments: list[str]) -> None:
+    assert run("tpp", "new", *arguments, "--state", str(tmp_path / "new"))[0] == 2
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_new_sandbox_ca_is_told(run: Run, tmp_path: Path) -> None:
