@@ -19,7 +19,6 @@ from pydantic import Field
 from emulator import manual
 from emulator.agents.desk import AGENT, Desk
 from emulator.bank.errors import STATUS
-from emulator.ca import IssueRefused, tpp_name
 from emulator.cli.bank import logged
 from emulator.cli.conformance import chosen
 from emulator.cli.options import runnable
@@ -88,10 +87,6 @@ class Tools:
             raise Failed(f"{next(iter(options))} goes with start: true; a running bank has its own")
         if url is not None and start:
             raise Failed("name the url of a running bank, or start: true, not both")
-        try:
-            tpp = tpp_name(tpp)
-        except IssueRefused as refused:
-            raise Failed(str(refused)) from refused
         if start:
             self._desk.start(options)
         else:

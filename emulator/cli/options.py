@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from unicodedata import normalize
 from urllib.parse import quote
 
 import click
@@ -43,14 +44,16 @@ def state_directory(given: str | None) -> Path:
 
 
 def check_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse a name or id that is empty or not UTF-8: with an empty one the path would be that of the whole list."""
+    """A name or id in NFC, as the bank has it; refuses one that is empty, as the path would be that of the whole list,
+    and one that is not UTF-8.
+    """
     if value == "":
         raise click.BadParameter("must not be empty", context, option)
     try:
         quote(value or "")
     except UnicodeEncodeError:
         raise click.BadParameter("must be UTF-8", context, option) from None
-    return value
+    return None if value is None else normalize("NFC", value)
 
 
 def named_values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -231,6 +234,7 @@ signer_options = options(
         "--tpp",
         metavar="NAME",
         default="demo",
+        callback=check_name,
         help="Sign as this TPP.",
         shell_complete=completing(_tpps),
     ),
