@@ -133,7 +133,11 @@ def _documented(wanted: str) -> tuple[dict[str, Any], str]:
             titles = [f"  {page.address.rpartition('/')[2]:24} {page.title}" for page in group.pages]
             lines += [group.title, "", *titles, ""]
         return {"pages": listed}, "\n".join(lines)
-    if named := manual.named(wanted):
+    named = manual.named(wanted)
+    if named and isinstance(named[0], manual.Page):
+        page = named[0]
+        return {"page": page.address, "title": page.title, "text": page.text}, page.text.rstrip()
+    if named:
         shown = [{"address": one.address.strip("/"), "text": one.text.strip()} for one in named]
         return {"sections": shown}, "\n".join(f"{one['address']}\n\n{one['text']}\n" for one in shown)
     hits = manual.search(wanted, manual.entries())

@@ -38,7 +38,7 @@ def test_every_command_has_it_but_those_without_a_result() -> None:
         (["tpp", "new", "shop"], {"name", "tppId", "roles", "validUntil", "folder", "certificate", "key", "keystore"}),
         (["conformance", "show", "digest-of-the-sent-bytes"], {"check", "level", "about", "seen", "expect"}),
         (["docs"], {"pages"}),
-        (["docs", "flags"], {"sections"}),
+        (["docs", "flags"], {"page", "title", "text"}),
         (["docs", "payee_check"], {"sections"}),
         (["docs", "kill -9"], {"hits"}),
     ],
