@@ -15,8 +15,8 @@ rules over several members only see the beginning of the lists of a refused body
 LARGEST_BODY is also the limit of the web server (`web/wire.py`) and of the control interface. It stands in
 requests.md#bodies, consents.md#all-limits and `tests/hostile/bodies.py`, and as bytes in
 `tests/e2e/test_wire_refusals.py` and `tests/api/test_control_commands.py`. Files in YAML
-(`bank/fixtures/strict_yaml.py`), the proxy (`client/proxy.py`) and the way between processes (`assemble/forwarding.py`)
-have limits of their own.
+(`bank/fixtures/strict_yaml.py`) and the way between processes (`assemble/forwarding.py`) have limits of their own; the
+proxy has that of aiohttp.
 """
 
 from __future__ import annotations
