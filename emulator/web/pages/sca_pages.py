@@ -68,7 +68,7 @@ class _ScaVisit:
             return failed
         if form.get("action") == "decline":
             return self._ended(lambda: sca.decline(self.bank, self.document))
-        step = sca.step(self.bank, self.document)
+        step = sca.steps(self.bank, self.document)[0]
         if form.get("step") != step:
             # The form of an earlier step, from another tab or the Back button: show the present step.
             return see_other(self.visit.address)
@@ -141,13 +141,13 @@ class _ScaVisit:
     def _page(self, *, wrong: str | None = None, typed: str | None = None, ticked: list[str] | None = None) -> Response:
         """The page of the present step, with the error in the last form and the values typed into it."""
         document, visit = self.document, self.visit
-        step = sca.step(self.bank, document)
+        step, *ahead = sca.steps(self.bank, document)
         person = people.person(self.bank, document["person"]) if "person" in document else None
         number = document.get("identityHint", "") if typed is None else typed
         shown: dict[str, Callable[[], dict[str, object]]] = {
             "identity": lambda: {"number": number, "known": known_people(self.bank, document)},
             "method": lambda: {"methods": sca.METHODS},
-            "context": lambda: {"options": sca.options(self.bank, document), "person": person},
+            "context": lambda: {"options": sca.options(self.bank, document["person"], document), "person": person},
             "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
         return visit.page(
@@ -156,7 +156,7 @@ class _ScaVisit:
             csrf=self.csrf,
             step=step,
             steps_done=len(document.get("passed", ())),
-            steps_ahead=sca.steps_ahead(self.bank, document),
+            steps_ahead=len(ahead),
             tpp=document["tppName"],
             app=bool(document.get("app")),
             wrong=visit.say(wrong) if wrong else None,
@@ -227,7 +227,7 @@ def known_people(bank: Bank, document: Sca | None = None, *, most: int = 8, scan
     shown: list[dict[str, Any]] = []
     for national_id in dict.fromkeys(candidates):
         known = people.person(bank, national_id)
-        options = sca.options_of(bank, national_id, document) if known else []
+        options = sca.options(bank, national_id, document) if known else []
         if known is None or not options:
             continue
         shown.append(
