@@ -34,7 +34,7 @@ from emulator.bank.documents import (
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION, EntryKind
 from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox import booked_balance, like, list_documents, list_entries, number_of
+from emulator.bank.sandbox import booked_balance, like, list_entries, number_of
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.store import Kind
 
@@ -94,7 +94,8 @@ def _of_kind(of: _SandboxKind) -> Iterator[Operation]:
         return Reply(201, of.shown(call, of.create(call.bank, call.body)))
 
     def every(call: Call) -> Reply[Any]:
-        return Reply(200, [of.shown(call, document) for document in list_documents(call.bank, of.kind)])
+        listed = accounts.newest_first(call.bank.documents.all(of.kind))
+        return Reply(200, [of.shown(call, document) for document in listed])
 
     def read(call: Call) -> Reply[Any]:
         return Reply(200, of.shown(call, call.bank.find(of.kind, call.params[of.parameter])))
@@ -425,7 +426,8 @@ def initialize_sandbox(call: Call) -> Reply[sandbox.SandboxCustomers]:
     """
     prepared, call.request.prepared = call.request.prepared, None
     fixtures.initialize(call.bank, prepared)
-    return Reply(200, {"customers": [_customer(call, one) for one in list_documents(call.bank, CUSTOMER)]})
+    every = accounts.newest_first(call.bank.documents.all(CUSTOMER))
+    return Reply(200, {"customers": [_customer(call, one) for one in every]})
 
 
 OF_CUSTOMERS = (*_of_kind(_CUSTOMER), *_of_kind(_AGREEMENT))

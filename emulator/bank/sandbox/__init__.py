@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from emulator.bank.accounts import ledger, transactions
-from emulator.bank.accounts.accounts import newest_first
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, SandboxIdentity
 from emulator.bank.errors import BankError
@@ -22,8 +21,6 @@ Body = Mapping[str, Any]
 _BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
 PIECE = 250  # transactions that are deleted in one change of the store
 
-Listed = TypeVar("Listed", bound=Mapping[str, Any])
-
 
 def customer_named(bank: Bank, name: str, path: str) -> Customer:
     """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
@@ -31,11 +28,6 @@ def customer_named(bank: Bank, name: str, path: str) -> Customer:
     if customer is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no customer {name}.", path, in_body=True)
     return customer
-
-
-def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
-    """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first."""
-    return newest_first(bank.documents.all(kind))
 
 
 def new_identity(bank: Bank) -> SandboxIdentity:
