@@ -12,14 +12,13 @@ import pytest
 
 from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
 from emulator.bank.threads import LASTS
-from emulator.settings import ServeSettings
 from emulator.store import Document, Documents, Kind, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
-from emulator.web.connection import Listener
-from emulator.web.wire import Base, Limits
+from emulator.web.connection import Connections
+from emulator.web.wire import Limits
 from tests.e2e.serving import MadeUpSite
-from tests.unit.web.peer import Peer, listener_of, turn
+from tests.unit.web.peer import Peer, connections_of, turn
 
 NOTE = Kind[Document]("note")
 KINDS = (NOTE,)
@@ -89,8 +88,8 @@ class World:
         return Response(200, [], str(self.store.count(NOTE)).encode())
 
     def clients(self, number: int) -> list[Peer]:
-        listener = listener_of(self.application)
-        return [Peer(listener) for _ in range(number)]
+        connections = connections_of(self.application)
+        return [Peer(connections) for _ in range(number)]
 
     def stored(self) -> int:
         """How many notes a restart finds."""
@@ -348,8 +347,7 @@ async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) ->
 async def test_what_takes_long_ends_when_the_server_stops(world: World, steps: int) -> None:
     """`steps` that are done by then; the first one is done all the same."""
     answering = handler.Handler(world.application)
-    base = Base("http", 1, ServeSettings())
-    long = Peer(Listener(answering, base, Limits()))
+    long = Peer(Connections(answering, Limits()))
     long.ask("/long")
     await until(lambda: world.disk.writes == steps)
     answering.stop()
@@ -371,8 +369,7 @@ async def test_what_is_not_to_stop_half_way_ends_before_the_server(world: World)
 
     world.application.answers["/lasting"] = lambda request: Unfinished(lasting(request)).step()
     answering = handler.Handler(world.application)
-    base = Base("http", 1, ServeSettings())
-    client = Peer(Listener(answering, base, Limits()))
+    client = Peer(Connections(answering, Limits()))
     client.ask("/lasting")
     await until(lambda: begun)
     answering.stop()
