@@ -9,10 +9,10 @@ from emulator.api.messages import Response, Steps
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
-from emulator.bank.settings import from_text, json_or_text, schemas
+from emulator.bank.settings import from_text, schemas
 from emulator.scenario import target
 from emulator.web.console import payments, scenarios
-from emulator.web.console.screen import ControlRefused, Screen, quote_segment
+from emulator.web.console.screen import Screen, quote_segment
 
 CLOCK_STEPS = ("10s", "1m", "1h", "1d")
 COUNTED = (  # the page that lists them, their kind, and one of them in words
@@ -147,16 +147,6 @@ def reset(screen: Screen) -> Steps:
     return screen.go("reset", done="reset")
 
 
-def generate(screen: Screen) -> Steps:
-    numbers: dict[str, Any] = {}
-    for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
-        text = screen.form.get(name)
-        if text:
-            numbers[name] = json_or_text(text)
-    yield from screen.ask_in_steps("POST", "generate", numbers)
-    return screen.go("generate", done="generated")
-
-
 def banks(screen: Screen) -> Response:
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
     listed = [
@@ -164,24 +154,6 @@ def banks(screen: Screen) -> Response:
         for bank in screen.every("banks")
     ]
     return screen.page("banks", banks=listed)
-
-
-def create_bank(screen: Screen) -> Steps:
-    """Create a bank; refused if it exists, since the control interface would replace it."""
-    name = screen.form.get("bank")
-    if any(bank["name"] == name for bank in screen.every("banks")):
-        raise ControlRefused(409, [f"The bank {name} exists. Its own console can reset it."], frozenset({"name"}))
-    yield from screen.ask_in_steps("PUT", f"banks/{quote_segment(name)}", {})
-    return screen.go("banks", done="bank-created")
-
-
-def delete_bank(screen: Screen) -> Steps:
-    name = screen.params["name"]
-    if not screen.confirmed:
-        lost = ["all of its documents", "its snapshots"]
-        return screen.confirmation(f"Delete the bank {name}?", "Delete it", lost=lost, back=["banks"])
-    yield from screen.ask_in_steps("DELETE", f"banks/{quote_segment(name)}")
-    return screen.go("banks", done="deleted")
 
 
 def tpps(screen: Screen) -> Response:

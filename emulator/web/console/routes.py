@@ -37,7 +37,6 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("settings", banks.settings),
     ("snapshots", banks.snapshots),
     ("reset", banks.show_reset),
-    ("generate", lambda screen: screen.page("generate")),
     ("banks", banks.banks),
 )
 
@@ -52,19 +51,14 @@ ACTIONS: tuple[tuple[str, Action, str], ...] = (
     ("scenarios", scenarios.apply, "scenarios"),
     ("scenarios/check", scenarios.check, "scenarios/new"),
     ("scenarios/withdraw", sends("DELETE", "scenario", to="scenarios", done="withdrawn"), "scenarios"),
-    ("scenarios/{name}/play", scenarios.play, "scenarios/{name}"),
     ("rules/clear", sends("DELETE", "rules", to="scenarios", done="rules-cleared"), "scenarios"),
     ("requests/clear", sends("DELETE", "requests", to="requests", done="log-emptied"), "requests"),
     ("conformance/clear", sends("DELETE", "conformance", to="conformance", done="conformance-cleared"), "conformance"),
-    ("requests/{id}/repeat", requests.repeat, "requests/{id}"),
     ("settings", banks.save_settings, "settings"),
     ("snapshots", banks.save_snapshot, "snapshots"),
     ("snapshots/{name}/restore", banks.restore_snapshot, "snapshots"),
     ("snapshots/{name}/delete", banks.delete_snapshot, "snapshots"),
     ("reset", banks.reset, "reset"),
-    ("generate", banks.generate, "generate"),
-    ("banks", banks.create_bank, "banks"),
-    ("banks/{name}/delete", banks.delete_bank, "banks"),
 )
 
 

@@ -85,11 +85,3 @@ def apply(screen: Screen) -> Steps:
         screen.refused, screen.params = refused, {"name": name}
         return one(screen) if name else own(screen)
     return screen.page("applied", applied=applied)
-
-
-def play(screen: Screen) -> Response:
-    name = screen.params["name"]
-    if name not in loader.library():
-        return screen.missing("scenario")
-    played = screen.ask("POST", f"scenarios/{name}/play", {})
-    return screen.page("played", name=name, played=played)
