@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
-from emulator.web.console import banks, customers, payments, requests, scenarios
+from emulator.web.console import banks, customers, payments, requests
 from emulator.web.console.screen import ControlRefused, Screen, sends
 
 View = Callable[[Screen], Response]
@@ -28,9 +28,9 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("consents", customers.consent_listing),
     ("notifications", payments.notification_listing),
     ("tpps", banks.tpps),
-    ("scenarios", scenarios.listing),
-    ("scenarios/new", scenarios.own),
-    ("scenarios/{name}", scenarios.one),
+    ("scenarios", banks.scenario_listing),
+    ("scenarios/new", banks.own_scenario),
+    ("scenarios/{name}", banks.scenario),
     ("requests", requests.listing),
     ("requests/{id}", requests.one),
     ("conformance", requests.conformance),
@@ -48,8 +48,8 @@ ACTIONS: tuple[tuple[str, Action, str], ...] = (
     ("consents/{id}", sends("POST", "consents/{id}/revoke", to="consents", done="revoked"), "consents"),
     ("sessions/{id}", customers.end_session, "consents"),
     ("tpps", banks.issue_tpp, "tpps"),
-    ("scenarios", scenarios.apply, "scenarios"),
-    ("scenarios/check", scenarios.check, "scenarios/new"),
+    ("scenarios", banks.apply_scenario, "scenarios"),
+    ("scenarios/check", banks.check_scenario, "scenarios/new"),
     ("scenarios/withdraw", sends("DELETE", "scenario", to="scenarios", done="withdrawn"), "scenarios"),
     ("rules/clear", sends("DELETE", "rules", to="scenarios", done="rules-cleared"), "scenarios"),
     ("requests/clear", sends("DELETE", "requests", to="requests", done="log-emptied"), "requests"),

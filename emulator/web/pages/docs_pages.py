@@ -125,7 +125,6 @@ class DocsPage(BarePages):
             here=book.path,
             book=book,
             operation=operation,
-            rules_title=_title_of(operation.rules),
         )
 
     def _search(self, request: Request) -> Response:
@@ -166,14 +165,6 @@ class DocsPage(BarePages):
             base=request.base + request.prefix,
             **values,
         )
-
-
-def _title_of(rules: str) -> str:
-    """The title of the section that a link to the manual leads to; empty for no link."""
-    address, _, anchor = rules.removeprefix("/docs/").partition("#")
-    sections = manual.pages()[address].sections if rules else ()
-    titles = (f"{one.place}: {one.title}" if anchor else one.title for one in sections if one.anchor == anchor)
-    return next(titles, rules)
 
 
 # The operations of an OpenAPI document, ready to be shown
