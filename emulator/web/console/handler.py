@@ -183,8 +183,8 @@ class Console(BarePages):
             query=read_query(request),
             form=form,
         )
-        if segments in (["events"], ["openapi.json"]) and request.method != "POST":
-            return finished(screen.send("GET", segments[0]))
+        if segments == ["events"] and request.method != "POST":
+            return finished(screen.send("GET", "events"))
         try:
             view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:
