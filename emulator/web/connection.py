@@ -219,7 +219,7 @@ class Connection(BaseProtocol):
     async def _deliver(self, message: RawRequestMessage, answer: Response | Stream) -> bool:
         """Send an answer, or what its delivery says; returns whether another request may follow."""
         if isinstance(answer, Stream):
-            await self._send_events(message, answer)
+            await self._send_events(answer)
             return False
         delivery = answer.delivery
         if delivery is not AT_ONCE and (
@@ -236,11 +236,9 @@ class Connection(BaseProtocol):
                 await asyncio.sleep(0)  # for other requests
         return not last
 
-    async def _send_events(self, message: RawRequestMessage, stream: Stream) -> None:
+    async def _send_events(self, stream: Stream) -> None:
         """Send events as they are pushed, until the client disconnects or stops reading, or the stream ends."""
         await self._send(wire.head(stream, [wire.CLOSE]))
-        if message.method == "HEAD":
-            return
         self._stop_reading()
         watchers = self._handler.watchers
         unsubscribe = stream.subscribe(self._push)

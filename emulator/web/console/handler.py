@@ -184,7 +184,7 @@ class Console(BarePages):
             form=form,
         )
         if segments == ["events"] and request.method != "POST":
-            return finished(screen.send("GET", "events"))
+            return finished(screen.send(request.method, "events"))
         try:
             view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:
