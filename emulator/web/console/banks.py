@@ -12,7 +12,6 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
 from emulator.bank.settings import from_text, schemas
 from emulator.bank.threads import in_thread
-from emulator.ca import FLAWS, ROLES
 from emulator.scenario import loader, target
 from emulator.scenario.loader import ScenarioRefused
 from emulator.web.console import payments
@@ -24,6 +23,16 @@ COUNTED = (  # the page that lists them, their kind, and one of them in words
     ("customers", ACCOUNT, "account"),
     ("payments", PAYMENT, "payment"),
     ("consents", CONSENT, "consent"),
+)
+ROLES = (("PISP", "Payments and baskets"), ("AISP", "Accounts and consents"))
+FLAWS = (
+    ("", "None: a valid certificate"),
+    ("expired", "Expired"),
+    ("not-yet-valid", "Not valid yet"),
+    ("unknown-ca", "From an unknown CA"),
+    ("no-roles", "PSD2 statement without roles"),
+    ("leading-zero-serial", "Serial number with a leading zero"),
+    ("special-characters", "Special characters in the name"),
 )
 PARAMETER = "set-"  # before the name of a parameter in a form
 EXAMPLE = """scenario: my-scenario
@@ -173,7 +182,7 @@ def issue_tpp(screen: Screen) -> Steps:
         if form.get(member):
             body[member] = form.get(member)
     issued = yield from screen.ask_in_steps("POST", "tpps", body)
-    return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"))
+    return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))
 
 
 # Scenarios
