@@ -34,10 +34,10 @@ from time import perf_counter
 from typing import TypeVar
 
 from emulator.api import render
-from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Unfinished
+from emulator.api.messages import AT_ONCE, ELSEWHERE, HANG_UP, Answered, Request, Response, Stream, Unfinished
 from emulator.api.outcomes import Ended
 from emulator.api.service import BankService
-from emulator.assemble.registry import BankRegistry, bank_of
+from emulator.assemble.registry import BankRegistry, address_of, bank_of, part_of
 from emulator.bank.errors import BankError
 from emulator.store import Documents, StoreDeleted, StoreLost, StoreUncertain, StoreUnwritable, StoreVoid
 from emulator.store.journal_log import Abandoned
@@ -167,6 +167,10 @@ class Turns:
         error = self._refuse(handled, failed) if failed else None
         if ended:
             self._outcomes.tell(ended)
+        if self._counts.on:
+            for request, answer, _ in handled:
+                if isinstance(answer, Response | Stream) and not request.target.startswith("/v1/"):
+                    self._counts.answered(part_of(address_of(request.target)[2]), answer.status)
         return error
 
     def _refuse(self, handled: Handled, failed: dict[Documents, Exception]) -> Exception:

@@ -16,6 +16,8 @@ from emulator.api.log import Exchange
 NAMED = 50  # banks with samples of their own
 OTHER = "other"  # the bank of all others; the requests of a bank of this name are among them
 RANKED = 1000  # banks whose requests are counted, to know which are the busiest
+PARTS = frozenset({"_emulator", "console", "docs", "health", "metrics", "my", "openapi.json", "ready", "sca", "static"})
+"""Parts of the addresses that are not the TPP interface."""
 CODES = 100  # rules may answer with codes of their own
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 TURN_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -91,11 +93,17 @@ class ProcessCounts:
         self.requests = BanksCounted()
         self.durations: dict[str, Histogram] = {}  # by operation
         self.refusals: Counter[str] = Counter()  # by code
+        self.others: Counter[tuple[str, int]] = Counter()  # by part and status
         self.turns = Histogram(TURN_SIZES)
         self.commits = Histogram(SECONDS)
         self.compactions = 0
         self.passed_on = 0
         self.leases: Callable[[], int] | None = None  # with --store
+
+    def answered(self, part: str, status: int) -> None:
+        """Count a request of any kind, by the first segment of its address, unless `request` does."""
+        if part in PARTS:
+            self.others[part, status] += 1
 
     def request(self, bank: str, exchange: Exchange) -> None:
         """Count a request whose answer is final, once."""

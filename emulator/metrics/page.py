@@ -62,7 +62,7 @@ class Metric(NamedTuple):
     about: str
     read: Callable[[MeasuredProcess], Samples | Value | None]
     labels: tuple[str, ...] = ()
-    unit: Literal["short", "s"] = "short"
+    unit: Literal["short", "s", "bytes"] = "short"
 
     @property
     def full_name(self) -> str:
@@ -121,6 +121,13 @@ METRICS: tuple[Metric, ...] = (
         ("code",),
     ),
     Metric(
+        "other_requests",
+        "counter",
+        "Requests to the control interface (_emulator), the pages and the documents, by the first part of the address.",
+        lambda process: [((part, str(status)), count) for (part, status), count in process.counts.others.items()],
+        ("part", "status"),
+    ),
+    Metric(
         "turn_requests",
         "histogram",
         "Requests of any kind in a turn, whose changes are stored together.",
@@ -138,6 +145,13 @@ METRICS: tuple[Metric, ...] = (
         "counter",
         "Snapshots that replaced a journal, begun since the start.",
         lambda process: process.counts.compactions,
+    ),
+    Metric(
+        "journal_bytes",
+        "gauge",
+        "Size of the journals of the banks in memory.",
+        lambda process: sum(service.bank.documents.log.size for service in process.services()),
+        unit="bytes",
     ),
     Metric("banks", "gauge", "Banks in the memory of the process.", lambda process: len([*process.services()])),
     Metric(

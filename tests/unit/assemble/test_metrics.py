@@ -99,8 +99,9 @@ def test_requests_are_counted_once_by_operation_and_status_from_before_the_first
     }
     assert after["bank_emulator_request_duration_seconds_count", "getAccounts"] == 3
     assert after["bank_emulator_request_duration_seconds_sum", "getAccounts"] > 0
+    assert after["bank_emulator_other_requests_total", "metrics", "200"] == 1  # this one is not answered yet
     assert after["bank_emulator_turn_requests_bucket", "2.0"] < after["bank_emulator_turn_requests_bucket", "4.0"]
-    for name in ("banks", "event_streams", "notifications_waiting", "compactions_total"):
+    for name in ("banks", "event_streams", "notifications_waiting", "compactions_total", "journal_bytes"):
         assert after[f"bank_emulator_{name}",] == (1 if name == "banks" else 0)
     assert after["process_resident_memory_bytes",] > 1_000_000
 
