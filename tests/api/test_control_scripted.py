@@ -125,13 +125,18 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert desk.get("/requests") == {"requests": []}
 
 
-def test_a_request_whose_body_was_cut_is_not_counted_in_silence(desk: ControlDesk, tpp: DeskClient) -> None:
+def test_a_request_whose_body_was_cut_is_not_repeated_and_not_counted_in_silence(
+    desk: ControlDesk, tpp: DeskClient
+) -> None:
     large = {**PAYMENT, "ultimateDebtor": "x" * 100_000}
     for _ in range(2):
         tpp.post(DOMESTIC, json=large)
     tpp.post(DOMESTIC, json=PAYMENT)
     exchange = list(desk.service.log.newest())[-1]
     exchange.cut()  # as the oldest of very many
+    refused = desk.ask("POST", f"/requests/{exchange.id}/repeat")
+    assert (refused.status, refused.errors()) == (409, [("CONFLICT", None)])
+    assert refused.texts().startswith(f"The log has only 65536 of the {exchange.sizes[0]} bytes")
     for match, count in (
         ({"body": {"creditorName": PAYMENT["creditorName"]}}, {"count": 2, "cut": 1}),
         ({"body": {"creditorName": "Nobody"}, "operation": "createPayment"}, {"count": 0, "cut": 1}),

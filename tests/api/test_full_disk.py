@@ -182,7 +182,7 @@ CHANGES: dict[str, Any] = {
 ELSEWHERE = {
     "PUT /banks/{name}", "DELETE /banks/{name}", "DELETE /requests", "POST /requests/count", "POST /tpps",
     "POST /scenario/preview", "POST /scenarios/{name}/play", "PUT /snapshots/{name}", "DELETE /snapshots/{name}",
-    "DELETE /conformance", "POST /conformance/observations", "PUT /conformance/claims",
+    "DELETE /conformance", "POST /conformance/observations", "PUT /conformance/claims", "POST /requests/{id}/repeat",
 }  # fmt: skip
 
 

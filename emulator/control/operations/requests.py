@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
 from emulator.api.log import MOST_EXCHANGES, Exchange
-from emulator.api.messages import Push, Stream
+from emulator.api.messages import Push, Stream, values_of
 from emulator.api.operations import check_operation
 from emulator.api.query import QueryParameter
 from emulator.api.render import encode
@@ -118,6 +119,37 @@ def get_request(call: ControlCall[Any]) -> Json:
     return _exchange(call).detail()
 
 
+@operation(
+    "POST",
+    "/requests/{id}/repeat",
+    {
+        200: ("The new request in the log, and the status of its answer.", {"id": str, "status": int}),
+        404: "The request is not in the log.",
+        409: "The bank has no private key for the certificate of the request, or only a part of its body.",
+    },
+)
+def repeat_request(call: ControlCall[Any]) -> Json:
+    """Send a request of the log again, with a new signature; only for TPPs of the sandbox CA."""
+    # Imported on use: most processes never repeat a request.
+    from emulator.client.signing import Identity, signed_headers
+
+    exchange = _exchange(call)
+    sent = exchange.request
+    if exchange.sizes[0] > len(sent.body):
+        text = f"The log has only {len(sent.body)} of the {exchange.sizes[0]} bytes of this request's body."
+        raise BankError("CONFLICT", text)
+    headers = {name: value for name, value in sent.headers if name.lower() not in _NOT_REPEATED}
+    certificate = next(iter(values_of(sent.headers, "tpp-signature-certificate")), "")
+    signer = next((tpp for tpp in call.authority.tpps() if tpp.certificate_header == certificate), None)
+    if signer is None:
+        raise BankError("CONFLICT", "The bank has no private key for the certificate of this request.")
+    headers["X-Request-ID"] = call.bank.ids.uuid()
+    signed = signed_headers(sent.method, sent.target, Identity.of(signer), headers=headers, body=sent.body)
+    answer = call.service.handle(replace(sent, headers=tuple(signed.items())))
+    [repeated] = call.service.log.entries(limit=1)
+    return {"id": str(repeated.id), "status": answer.status}
+
+
 @operation("DELETE", "/requests", {204: "Done."})
 def clear_requests(call: ControlCall[Any]) -> None:
     """Delete all requests from the log."""
@@ -173,3 +205,9 @@ def watch_events(call: ControlCall[Any]) -> Stream:
 def _chunk(event: BankEvent) -> bytes:
     """An event in the format of server-sent events."""
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + encode(event) + b"\n\n"
+
+
+# Headers that are not repeated: those of the signature, and those of the connection.
+_NOT_REPEATED = frozenset(
+    {"signature", "date", "digest", "tpp-signature-certificate", "x-request-id", "content-length"}
+)

@@ -1,20 +1,17 @@
-"""Pages about a bank as a whole, its settings, snapshots and scenarios, the banks of the process, and its TPPs."""
+"""Pages about a bank as a whole, its settings and snapshots, the banks of the process, and the TPPs of its CA."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 from emulator.api.messages import Response, Steps
 from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
-from emulator.bank.settings import from_text, schemas
-from emulator.bank.threads import in_thread
-from emulator.scenario import loader, target
-from emulator.scenario.loader import ScenarioRefused
-from emulator.web.console import payments
+from emulator.bank.settings import from_text, json_or_text, schemas
+from emulator.scenario import target
+from emulator.web.console import payments, scenarios
 from emulator.web.console.screen import ControlRefused, Screen, quote_segment
 
 CLOCK_STEPS = ("10s", "1m", "1h", "1d")
@@ -34,17 +31,6 @@ FLAWS = (
     ("leading-zero-serial", "Serial number with a leading zero"),
     ("special-characters", "Special characters in the name"),
 )
-PARAMETER = "set-"  # before the name of a parameter in a form
-EXAMPLE = """scenario: my-scenario
-summary: What this shows, in a sentence.
-start:
-  from: current
-rules:
-  - name: the first answer comes late
-    when: {operation: getAccounts}
-    times: {first: 1}
-    then: {delay: 2s}
-"""
 
 
 def overview(screen: Screen) -> Response:
@@ -57,7 +43,7 @@ def overview(screen: Screen) -> Response:
         requests_kept=sum(1 for _ in screen.service.log.newest()),
         fixtures=created["fixtures"] if created is not None else "",
         scenario=target.applied(bank),
-        rules=active_rules(screen),
+        rules=scenarios.active_rules(screen),
         waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_control.waiting(bank, 5)],
         exchanges=[exchange.summary() for exchange in screen.service.log.entries(limit=8)],
     )
@@ -161,6 +147,16 @@ def reset(screen: Screen) -> Steps:
     return screen.go("reset", done="reset")
 
 
+def generate(screen: Screen) -> Steps:
+    numbers: dict[str, Any] = {}
+    for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
+        text = screen.form.get(name)
+        if text:
+            numbers[name] = json_or_text(text)
+    yield from screen.ask_in_steps("POST", "generate", numbers)
+    return screen.go("generate", done="generated")
+
+
 def banks(screen: Screen) -> Response:
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
     listed = [
@@ -168,6 +164,24 @@ def banks(screen: Screen) -> Response:
         for bank in screen.every("banks")
     ]
     return screen.page("banks", banks=listed)
+
+
+def create_bank(screen: Screen) -> Steps:
+    """Create a bank; refused if it exists, since the control interface would replace it."""
+    name = screen.form.get("bank")
+    if any(bank["name"] == name for bank in screen.every("banks")):
+        raise ControlRefused(409, [f"The bank {name} exists. Its own console can reset it."], frozenset({"name"}))
+    yield from screen.ask_in_steps("PUT", f"banks/{quote_segment(name)}", {})
+    return screen.go("banks", done="bank-created")
+
+
+def delete_bank(screen: Screen) -> Steps:
+    name = screen.params["name"]
+    if not screen.confirmed:
+        lost = ["all of its documents", "its snapshots"]
+        return screen.confirmation(f"Delete the bank {name}?", "Delete it", lost=lost, back=["banks"])
+    yield from screen.ask_in_steps("DELETE", f"banks/{quote_segment(name)}")
+    return screen.go("banks", done="deleted")
 
 
 def tpps(screen: Screen) -> Response:
@@ -183,69 +197,3 @@ def issue_tpp(screen: Screen) -> Steps:
             body[member] = form.get(member)
     issued = yield from screen.ask_in_steps("POST", "tpps", body)
     return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))
-
-
-# Scenarios
-
-
-def active_rules(screen: Screen) -> list[dict[str, Any]]:
-    """The active scripted rules, each with `count`: its name and how often it has matched and acted."""
-    answer = screen.ask("GET", "rules?limit=1000")
-    return [{**rule, "count": count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
-
-
-def scenario_listing(screen: Screen) -> Response:
-    return screen.page(
-        "scenarios", scenarios=screen.every("scenarios"), active=target.applied(screen.bank), rules=active_rules(screen)
-    )
-
-
-def scenario(screen: Screen) -> Response:
-    name = screen.params["name"]
-    path = loader.library().get(name)
-    if path is None:
-        return screen.missing("scenario")
-    return _editor(screen, path.read_text(encoding="utf-8"), name=name)
-
-
-def own_scenario(screen: Screen, *, checked: bool = False) -> Response:
-    """Show the editor with the text of the form, at first a small example."""
-    return _editor(screen, screen.form.typed("text") if "text" in screen.form else EXAMPLE, checked=checked)
-
-
-def _editor(screen: Screen, text: str, *, name: str = "", checked: bool = False) -> Response:
-    ready = next((line for line in screen.every("scenarios") if line["name"] == name), None) if name else None
-    return screen.page("scenario", text=text, name=name, ready=ready, checked=checked, lines=text.count("\n") + 2)
-
-
-def check_scenario(screen: Screen) -> Steps:
-    """Check the text of the form without applying it; shows every problem with its line."""
-    text = screen.form.typed("text")
-    try:
-        yield from in_thread(partial(loader.from_text, text, "scenario.yaml"))  # a long one takes half a second
-    except ScenarioRefused as refused:
-        raise ControlRefused(400, refused.lines()) from refused
-    return own_scenario(screen, checked=True)
-
-
-def apply_scenario(screen: Screen) -> Steps:
-    """Apply a ready scenario by its name, or the text of the form; asks first if data would be lost."""
-    name = screen.form.get("name")
-    fields = {key.removeprefix(PARAMETER): value for key, value in screen.form.pairs() if key.startswith(PARAMETER)}
-    # an empty field means the default
-    body = {"name": name, "parameters": {key: value for key, value in fields.items() if value.strip()}}
-    sent: dict[str, Any] = {"body": body} if name else {"yaml": screen.form.typed("text")}
-    try:
-        if not screen.confirmed:
-            preview = yield from screen.ask_in_steps("POST", "scenario/preview", **sent)
-            if preview["lost"]:
-                title, back = f"Apply {preview['scenario']}?", ["scenarios", name] if name else ["scenarios"]
-                lost, clock = preview["lost"], preview["clock"]
-                return screen.confirmation(title, "Apply it", lost=lost, back=back, clock=clock)
-        applied = yield from screen.ask_in_steps("POST", "scenario", **sent)
-    except ControlRefused as refused:
-        if name and name not in loader.library():
-            raise
-        screen.refused, screen.params = refused, {"name": name}
-        return scenario(screen) if name else own_scenario(screen)
-    return screen.page("applied", applied=applied)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from emulator.api.messages import Response
 from emulator.bank import notifications, products
+from emulator.bank.clock import moment
 from emulator.bank.documents import Payment, Sca
 from emulator.bank.kinds import BASKET, NOTIFICATION, PAYMENT, SCA
 from emulator.bank.payment import baskets, flows, payment_views
@@ -63,8 +66,33 @@ def listing(screen: Screen) -> Response:
 
 
 def _matches(words: str, payment: Payment) -> bool:
-    """Whether a payment has `words` (lower case) in its id or anywhere in its initiation."""
-    return not words or words in f"{payment['id']} {json.dumps(payment['initiation'], ensure_ascii=False)}".lower()
+    """Whether a payment has `words` (lower case) in its id, a creditor's name or account, its amount or its message."""
+    if not words:
+        return True
+    initiation = payment["initiation"]
+    entries = initiation.get("payments", ()) if "entries" in payment else (initiation,)
+    if words in payment["id"].lower() or _amount(words) in (payment["amount"], payment["amount"].partition(".")[0]):
+        return True
+    return any(words in text.lower() for entry in entries for text in _searched(entry))
+
+
+def _searched(entry: Mapping[str, Any]) -> Iterator[str]:
+    account = entry.get("creditorAccount") or {}
+    for text in (
+        entry.get("creditorName"),
+        entry.get("endToEndIdentification"),
+        entry.get("remittanceInformationUnstructured"),
+        account.get("iban"),
+        account.get("bban"),
+        (entry.get("instructedAmount") or {}).get("amount"),
+    ):
+        if isinstance(text, str):
+            yield text
+
+
+def _amount(words: str) -> str:
+    """A typed amount in the form that documents have: no spaces, a decimal point."""
+    return words.replace(" ", "").replace("\u00a0", "").replace(",", ".")
 
 
 def _row(screen: Screen, payment: Payment) -> dict[str, Any]:
@@ -91,8 +119,31 @@ def asked_for(screen: Screen, sca: Sca) -> dict[str, Any] | None:
 
 
 def _timeline(payment: Payment) -> list[dict[str, Any]]:
-    """The statuses so far, each with its time."""
-    return [{**entry, "meaning": MEANINGS.get(entry["status"], UNKNOWN)} for entry in payment["history"]]
+    """The statuses so far, each with its time and the duration since the previous one."""
+    shown = []
+    before: datetime | None = None
+    for entry in payment["history"]:
+        at = moment(entry["at"])
+        waited = (at - before).total_seconds() if before is not None else None
+        shown.append({**entry, "meaning": MEANINGS.get(entry["status"], UNKNOWN), "after": _span(waited)})
+        before = at
+    return shown
+
+
+def _span(seconds: float | None) -> str:
+    """A duration in words: `at once`, `+3 s`, `+2 min`, `+5 h` or `+4 days`; empty for None."""
+    if seconds is None:
+        return ""
+    if seconds < 0.1:
+        return "at once"
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"+{_three_digits(seconds / size)} {unit}"
+    return f"+{_three_digits(seconds)} s"
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def one(screen: Screen) -> Response:

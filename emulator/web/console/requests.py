@@ -10,11 +10,11 @@ from typing import Any
 
 from emulator.api.log import LARGE_BODY, Exchange, curl_words
 from emulator.api.messages import Response
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import Screen, quote_segment
 
 
 def listing(screen: Screen) -> Response:
-    asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "q")}
+    asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
     exchanges = list(screen.service.log.newest())
     matching = [exchange for exchange in exchanges if _matches(exchange, asked)]
     part = screen.part(len(matching), asked)
@@ -36,8 +36,14 @@ def _matches(exchange: Exchange, asked: Mapping[str, str]) -> bool:
         (not asked["operation"] or exchange.operation == asked["operation"])
         and (not asked["tpp"] or exchange.tpp == asked["tpp"])
         and (not status or sent == status or (status[1:] == "xx" and sent[0] == status[0]))
+        and (not asked["paymentId"] or exchange.payment_id == asked["paymentId"])
         and asked["q"].lower() in exchange.request.target.lower()
     )
+
+
+def repeat(screen: Screen) -> Response:
+    repeated = screen.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
+    return screen.go("requests", repeated["id"], done="repeated")
 
 
 def one(screen: Screen) -> Response:

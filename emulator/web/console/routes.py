@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
-from emulator.web.console import banks, customers, payments, requests
+from emulator.web.console import banks, customers, payments, requests, scenarios
 from emulator.web.console.screen import ControlRefused, Screen, sends
 
 View = Callable[[Screen], Response]
@@ -28,15 +28,16 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("consents", customers.consent_listing),
     ("notifications", payments.notification_listing),
     ("tpps", banks.tpps),
-    ("scenarios", banks.scenario_listing),
-    ("scenarios/new", banks.own_scenario),
-    ("scenarios/{name}", banks.scenario),
+    ("scenarios", scenarios.listing),
+    ("scenarios/new", scenarios.own),
+    ("scenarios/{name}", scenarios.one),
     ("requests", requests.listing),
     ("requests/{id}", requests.one),
     ("conformance", requests.conformance),
     ("settings", banks.settings),
     ("snapshots", banks.snapshots),
     ("reset", banks.show_reset),
+    ("generate", lambda screen: screen.page("generate")),
     ("banks", banks.banks),
 )
 
@@ -48,17 +49,22 @@ ACTIONS: tuple[tuple[str, Action, str], ...] = (
     ("consents/{id}", sends("POST", "consents/{id}/revoke", to="consents", done="revoked"), "consents"),
     ("sessions/{id}", customers.end_session, "consents"),
     ("tpps", banks.issue_tpp, "tpps"),
-    ("scenarios", banks.apply_scenario, "scenarios"),
-    ("scenarios/check", banks.check_scenario, "scenarios/new"),
+    ("scenarios", scenarios.apply, "scenarios"),
+    ("scenarios/check", scenarios.check, "scenarios/new"),
     ("scenarios/withdraw", sends("DELETE", "scenario", to="scenarios", done="withdrawn"), "scenarios"),
+    ("scenarios/{name}/play", scenarios.play, "scenarios/{name}"),
     ("rules/clear", sends("DELETE", "rules", to="scenarios", done="rules-cleared"), "scenarios"),
     ("requests/clear", sends("DELETE", "requests", to="requests", done="log-emptied"), "requests"),
     ("conformance/clear", sends("DELETE", "conformance", to="conformance", done="conformance-cleared"), "conformance"),
+    ("requests/{id}/repeat", requests.repeat, "requests/{id}"),
     ("settings", banks.save_settings, "settings"),
     ("snapshots", banks.save_snapshot, "snapshots"),
     ("snapshots/{name}/restore", banks.restore_snapshot, "snapshots"),
     ("snapshots/{name}/delete", banks.delete_snapshot, "snapshots"),
     ("reset", banks.reset, "reset"),
+    ("generate", banks.generate, "generate"),
+    ("banks", banks.create_bank, "banks"),
+    ("banks/{name}/delete", banks.delete_bank, "banks"),
 )
 
 

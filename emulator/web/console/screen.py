@@ -53,7 +53,7 @@ def _text(message: Mapping[str, str]) -> str:
 # Pages to look at the bank, to control its behaviour, and to change it as a whole.
 _PLACES = (
     ("Watch", ("", "requests", "payments", "baskets", "sca", "consents", "notifications", "customers", "conformance")),
-    ("Control", ("scenarios", "settings", "tpps")),
+    ("Control", ("scenarios", "settings", "tpps", "generate")),
     ("Bank", ("snapshots", "reset", "banks")),
 )
 _LABELS = {"": "Overview", "sca": "Authentication", "tpps": "TPPs"}
@@ -237,7 +237,10 @@ DONE = {
     "restored": "The snapshot was restored: documents, bank time, rules and settings are as they were.",
     "deleted": "Deleted.",
     "reset": "The bank was reset: documents, bank time, rules, settings and the request log.",
+    "generated": "Customers were generated.",
+    "repeated": "The request was sent again with a new signature. This is the new request.",
     "log-emptied": "The request log was cleared.",
+    "bank-created": "The bank was created.",
 }
 
 

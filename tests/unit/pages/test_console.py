@@ -118,7 +118,7 @@ def test_what_is_not_there_is_a_404_page(browser: Visitor) -> None:
 
 def test_a_form_about_what_is_not_there_is_a_404_page_whatever_its_id(browser: Visitor) -> None:
     csrf = dict(browser.get("/console/conformance").forms[0].sent())["csrf"]
-    for address in ("payments/{}", "sca/{}", "consents/{}"):
+    for address in ("payments/{}", "sca/{}", "consents/{}", "requests/{}/repeat"):
         for identity in ("x", "x%3Fy", "x%2Fy", "%20"):
             page = browser.post(f"/console/{address.format(identity)}", [("csrf", csrf), ("how", "approve")])
             assert page.status == 404, (address, identity)
@@ -264,6 +264,16 @@ def test_the_list_of_payments_does_not_read_the_entries_of_a_bulk(emulator: Livi
     assert read.call_count == 1
     assert "3 payments 750.00 NOK" in " ".join(page.text.split())
     assert "Even Eksempel 250.00 NOK" in " ".join(page.text.split())
+
+
+def test_a_wait_of_years_is_written_out(emulator: Living, browser: Visitor) -> None:
+    control(browser, "settings", {"progression": "manual"}, "PUT")
+    payment = paid(emulator, browser)
+    control(browser, f"payments/{payment}/advance", {"to": "ACTC"})
+    control(browser, "clock", {"mode": "frozen"}, "PUT")
+    control(browser, "clock/advance", {"by": "P1200D"})
+    control(browser, f"payments/{payment}/advance", {})
+    assert "+1200 days" in browser.get(f"/console/payments/{payment}").text
 
 
 def test_a_payment_can_be_let_fail_and_is_listed_by_its_status(emulator: Living, browser: Visitor) -> None:
@@ -594,9 +604,39 @@ def test_a_scenarios_text_may_begin_further_down_and_be_indented_as_a_whole(brow
         assert shown == text.replace("\r\n", "\n")
 
 
-def test_a_payment_is_found_by_any_text_of_it_or_its_id(emulator: Living, browser: Visitor) -> None:
+def test_a_ready_story_is_played_step_by_step(browser: Visitor) -> None:
+    page = browser.get("/console/scenarios/bank-down")
+    played = press(browser, page, "/play")
+    assert played.status == 200
+    assert "passed" in played.text
+    assert played.text.count("passed") >= 1
+
+
+def test_a_request_is_sent_again_freshly_signed(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts", tamper="bit-flipped")
+    page = browser.get(f"/console/requests/{latest(browser)}")
+    assert "Why the signature failed" in page.text
+    again = press(browser, page, "/repeat")
+    assert "sent again with a new signature" in again.text
+    assert "Why the signature failed" not in again.text
+    second, first = json.loads(browser.get("/_emulator/requests").source)["requests"]
+    first, second = (
+        json.loads(browser.get(f"/_emulator/requests/{one['id']}").source)["request"] for one in (first, second)
+    )
+    ids = [dict(map(tuple, one["headers"]))["X-Request-ID"] for one in (first, second)]
+    assert (first["target"], ids[0] == ids[1]) == (second["target"], False)
+
+
+def test_a_request_of_somebody_whose_key_the_bank_lacks_is_not_sent_again(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts", headers={"TPP-Signature-Certificate": "AAAA"})
+    refused = press(browser, browser.get(f"/console/requests/{latest(browser)}"), "/repeat")
+    assert refused.status == 409
+    assert "has no private key" in refused.text
+
+
+def test_a_payment_is_found_by_name_amount_account_message_or_id(emulator: Living, browser: Visitor) -> None:
     payment = paid(emulator, browser)
-    for words in ("even eks", "250", "250.00", "99901100019", "takk for", "nobody"):
+    for words in ("even eks", "250", "250,00", "250.00", "99901100019", "takk for", "nobody"):
         page = browser.get(f"/console/payments?{urlencode({'q': words})}")
         shown = 0 if words == "nobody" else 1
         assert page.source.count('href="/console/payments/') == shown, words
@@ -833,9 +873,18 @@ def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chos
         assert "Mona Mal" in browser.get("/console/customers").text
 
 
+def test_customers_are_generated(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/generate")
+    refused = press(browser, page, "/generate", customers="999999999999")
+    assert "Expected a number of at most 100000, found the number 999999999999." in refused.text
+    generated = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
+    assert "Customers were generated." in generated.text
+    assert emulator.service.bank.documents.count(CUSTOMER) == 6
+
+
 def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:
-    control(browser, "banks/second", {}, "PUT")
-    assert 'href="/banks/second/console"' in browser.get("/console/banks").source
+    page = press(browser, browser.get("/console/banks"), "/banks", bank="second")
+    assert 'href="/banks/second/console"' in page.source
     other = Visitor(browser._handler, emulator.service)
     second = other.get("/banks/second/console/snapshots")
     assert 'href="/banks/second/console/customers"' in second.source
@@ -844,6 +893,18 @@ def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Vis
     saved = press(other, second, "/snapshots", snapshot="one")
     assert "The snapshot was saved." in saved.text
     assert "No snapshots yet." in browser.get("/console/snapshots").text
+    assert "Deleted." in sure(browser, press(browser, page, "/banks/second/delete")).text
+
+
+def test_a_new_bank_takes_the_place_of_none_that_is_there(emulator: Living, browser: Visitor) -> None:
+    page = press(browser, browser.get("/console/banks"), "/banks", bank="second")
+    banks = [emulator.registry.default, emulator.registry.find("second")]
+    documents = [service.bank.documents.dump() for service in banks if service is not None]
+    for name in ("default", "second"):
+        refused = press(browser, page, "/banks", bank=name)
+        assert refused.status == 409
+        assert f"The bank {name} exists." in refused.text
+    assert [service.bank.documents.dump() for service in banks if service is not None] == documents
 
 
 def test_the_event_stream_is_the_control_interfaces(emulator: Living) -> None:
@@ -918,6 +979,7 @@ def busy(emulator: Living, browser: Visitor) -> str:
     """A bank in which there is something for every form; the id of a payment that waits."""
     control(browser, "scenario", {"scenario": "own", "rules": [{"then": {"delay": "1s"}}]})
     control(browser, "snapshots/lost-answer", {}, "PUT")
+    control(browser, "banks/lost-answer", {}, "PUT")
     return paid(emulator, browser)
 
 
@@ -925,9 +987,11 @@ def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the
     emulator: Living, browser: Visitor
 ) -> None:
     payment = busy(emulator, browser)
+    newest = json.loads(browser.get("/_emulator/requests").source)["requests"][0]
     without = []
     for address, _, _ in routes.ACTIONS:
-        page = browser.get(f"/console/{address.format(id=payment, name='lost-answer')}")
+        identity = newest["id"] if address.startswith("requests/{id}") else payment
+        page = browser.get(f"/console/{address.format(id=identity, name='lost-answer')}")
         if page.status == 303:
             page = browser.get(page.headers["location"])
         sent_to = "/console/" + re.sub(r"{\w+}", "[^/]+", address)
@@ -946,7 +1010,10 @@ def test_a_filter_of_requests_says_what_it_is_also_when_the_log_has_nothing_like
 def test_what_was_typed_stays_after_a_refusal_and_what_was_wrong_is_marked(browser: Visitor) -> None:
     refusals: tuple[tuple[str, str, dict[str, str], str], ...] = (
         ("", "clock", {"by": "soon <&"}, "by"),
+        ("/generate", "generate", {"customers": "many", "days": "30"}, "customers"),
         ("/snapshots", "snapshots", {"snapshot": "before lunch"}, "snapshot"),
+        ("/banks", "banks", {"bank": "My Bank"}, "bank"),
+        ("/banks", "banks", {"bank": "default"}, "bank"),
         ("/tpps", "tpps", {"name": "../x", "organizationIdentifier": "PSDNO-FSA-1"}, "name"),
         ("/settings", "settings", {"date_skew": "70", "straks_limit": "a lot"}, "straks_limit"),
     )
