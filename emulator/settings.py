@@ -8,7 +8,7 @@ used: what concerns a bank in `assemble/registry.py`, what concerns the process 
 log of requests is switched in `composition.py`) and in `cli/serve.py`. One that processes of a store must have alike is
 in `SHARED` (`assemble/joining.py`), one that a test may set also in `testing/handles.BankOptions`. Tests:
 `tests/unit/test_serve_settings.py`, with the name of each flag in order and a value of most, and
-`tests/e2e/test_serve.py`, with what it does.
+`tests/e2e/test_serve.py`, with what it does. `python -m tests.docs.sections` writes flags.md.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from emulator import packaged
 from emulator.bank.formats import Format, matching, one_of
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
 from emulator.bank.settings import TAKES
 from emulator.failure import Failed
+from emulator.httpsig.sendable import address_of
 
 PREFIX = "BANK_EMULATOR_"
 EMBEDDED = "postgresql"  # --store with this word starts an embedded server
@@ -125,14 +127,10 @@ _ancestor = _fitting(
 
 
 def _url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good or "@" in parts.netloc or parts.query or parts.fragment or not re.fullmatch(r"[!-~]+", value):
-        raise ValueError("takes an http or https address, such as https://bank.example:8443")
-    return value.rstrip("/")
+    with suppress(ValueError):
+        if value.isascii() and "@" not in address_of(value).netloc:
+            return value.rstrip("/")
+    raise ValueError("takes an http or https address, such as https://bank.example:8443")
 
 
 def _store(value: str) -> str:
@@ -140,6 +138,8 @@ def _store(value: str) -> str:
         raise ValueError(
             "takes postgresql://user:password@host/database, or the word postgresql for an embedded server"
         )
+    if re.match(r"\w+://[^/?]*@[^/?]*@", value):
+        raise ValueError("has an @ in user or password: write it as %40")
     if "search_path" in unquote(value) and _SEARCH_PATH.search(_options_of(value)) is None:
         raise ValueError("has a search_path whose first schema is no plain name in small letters; use --store-schema")
     return _text(value)

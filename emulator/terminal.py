@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any
 
 _REORDERING = "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"
 _UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_REORDERING}]")
@@ -55,7 +55,7 @@ def _escape(match: re.Match[str]) -> str:
 class _Wrapped:
     """A text stream; what its class does not define is that of `stream`."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:

@@ -3,7 +3,7 @@
 A suite that is made faster must find what it found before. Each fault is a change of one line: money, a limit, a
 moment, a refusal. It is planted in a copy of the tree, and the tests that are named with it are run there, until one
 fails. With words only the faults whose file or text has one of them are planted; `--with` runs other tests. A fault
-quotes the line that it changes: who changes that line changes it here, too, as only a run says that it does not fit.
+quotes the line that it changes: who changes that line changes it here, too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -48,8 +47,6 @@ def command(context: click.Context, /, http: str | None, **_: str | None) -> Non
     with closing(Desk(context)) as desk:
         server = BankServer(desk)
         if http is None:
-            if sys.stdin is None or sys.stdout is None:
-                raise Failed("stdin or stdout is closed: an agent speaks through both", page=PAGE)
             hint("It speaks the Model Context Protocol on stdin and stdout; an agent starts it. Ctrl+C ends it.")
             # A thread waits for stdin, which would keep the process from ending in the usual way.
             for number in ending_signals():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 from urllib.parse import parse_qsl, urlsplit
 
 import click
@@ -118,6 +119,7 @@ class Desk:
 
     def signer(self, name: str) -> Signer:
         """The TPP of this name, created if the bank has none; raises Failed if its key is elsewhere."""
+        name = normalize("NFC", name)
         signer = self._signers.get((self.url, name))
         if signer is None:
             folder = self._folder_of(name)

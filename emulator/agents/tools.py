@@ -6,7 +6,6 @@ An answer ends with the address where more stands. What loses data says so and a
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -20,10 +19,9 @@ from pydantic import Field
 from emulator import manual
 from emulator.agents.desk import AGENT, Desk
 from emulator.bank.errors import STATUS
-from emulator.ca import IssueRefused, tpp_name
 from emulator.cli.bank import logged
 from emulator.cli.conformance import chosen
-from emulator.cli.options import words
+from emulator.cli.options import runnable
 from emulator.cli.sca import sca_place
 from emulator.cli.scenario import applied
 from emulator.failure import Failed, Refused
@@ -89,10 +87,6 @@ class Tools:
             raise Failed(f"{next(iter(options))} goes with start: true; a running bank has its own")
         if url is not None and start:
             raise Failed("name the url of a running bank, or start: true, not both")
-        try:
-            tpp = tpp_name(tpp)
-        except IssueRefused as refused:
-            raise Failed(str(refused)) from refused
         if start:
             self._desk.start(options)
         else:
@@ -418,8 +412,8 @@ class Tools:
         command = command or (None if hook else self._desk.own_command)
         if (command is None) == (hook is None):
             raise Failed("name either the command that runs your client or its hook")
-        if command is not None and (not words(command) or shutil.which(words(command)[0]) is None):
-            raise Failed(f"there is no program that can be run in the command {command!r}")
+        if command is not None:
+            runnable(command)
         if hook is not None and not hook.startswith(("http://", "https://")):
             raise Failed("hook takes an http or https address")
         asked = chosen(tuple(checks or ()), (group,) if group else ())

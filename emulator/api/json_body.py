@@ -15,8 +15,8 @@ rules over several members only see the beginning of the lists of a refused body
 LARGEST_BODY is also the limit of the web server (`web/wire.py`) and of the control interface. It stands in
 requests.md#bodies, consents.md#all-limits and `tests/hostile/bodies.py`, and as bytes in
 `tests/e2e/test_wire_refusals.py` and `tests/api/test_control_commands.py`. Files in YAML
-(`bank/fixtures/strict_yaml.py`), the proxy (`client/proxy.py`) and the way between processes (`assemble/forwarding.py`)
-have limits of their own.
+(`bank/fixtures/strict_yaml.py`) and the way between processes (`assemble/forwarding.py`) have limits of their own; the
+proxy has that of aiohttp.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -78,27 +79,15 @@ def _refuse_constant(text: str) -> NoReturn:
     raise _malformed(f"{text} is not a number")
 
 
-def _refuse_number(text: str) -> NoReturn:
+def _number(text: str) -> int | Decimal:
+    # A Decimal is exact, a float is not. The limit prevents an exponent from becoming a huge number of digits later.
+    if len(text) <= _LONGEST_NUMBER:
+        with suppress(InvalidOperation):  # of an exponent that is itself out of range
+            number = Decimal(text)
+            if abs(number.adjusted()) <= _LONGEST_NUMBER:
+                return int(text) if text.removeprefix("-").isdigit() else number
     shown = text if len(text) <= 20 else f"{text[:20]}..."
     raise _malformed(f"the number {shown} is too long or out of range")
-
-
-def _decimal(text: str) -> Decimal:
-    # A Decimal is exact, a float is not. The limit prevents an exponent from becoming a huge number of digits later.
-    number: Decimal | None
-    try:
-        number = Decimal(text)
-    except InvalidOperation:  # an exponent that is itself out of range
-        number = None
-    if number is None or len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER:
-        _refuse_number(text)
-    return number
-
-
-def _integer(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER:
-        _refuse_number(text)
-    return int(text)
 
 
 def read_json(body: bytes, headers: Headers) -> Any:
@@ -143,8 +132,8 @@ def read_with_duplicates(body: bytes, headers: Headers) -> tuple[Any, list[Messa
 def _decoded(text: str, marked: list[_ObjectWithDuplicates]) -> Any:
     decoder = json.JSONDecoder(
         object_pairs_hook=partial(_object, marked),
-        parse_float=_decimal,
-        parse_int=_integer,
+        parse_float=_number,
+        parse_int=_number,
         parse_constant=_refuse_constant,
     )
     try:

@@ -385,20 +385,15 @@ class BankRegistry:
         until = monotonic() + COMPACTING if until is None else until
         stores = [service.bank.documents for service in self.services()]
         first = self.documents()
-        late = 0
         for documents in sorted(stores, key=lambda d: (d is not first, -d.log.size)):
-            size = documents.log.size
-            if documents is not first and size < SHORT_JOURNAL:
+            if documents is not first and documents.log.size < SHORT_JOURNAL:
                 until = min(until, monotonic() + COMPACTING_SHORT)
 
             def in_time(until: float = until) -> None:
                 if monotonic() > until:
                     raise Abandoned
 
-            late += monotonic() > until and size > 0
             documents.close(in_time)
-        if late:
-            logger.warning("the journals of %d banks were not compacted: there was no time", late)
 
 
 def changed_meanwhile(name: str) -> BankError:

@@ -1,20 +1,34 @@
 """Conditions on a value: their forms in a file, and how a value is compared with one.
 
-A condition is exact (a text may have `*`), or `{gt, lt, in, regex, absent}`, or a mapping or list of conditions. Rules
-match requests with them, stories check answers. A rule compares loosely (`10` fits "10.00", because headers and amounts
-are text), an expectation strictly (text is text, a number is a number). In a story, text may contain `${name}`.
+A condition is exact (a text may have `*`), or `{gt, lt, in, not, regex, absent}`, or a mapping or list of conditions:
+
+    rule          the facts of a request   loosely: `10` fits "10.00", because headers and amounts are text
+    feed          an entry of an account   loosely
+    expectation   the answer in a story    strictly: text is text, a number is a number; text may contain `${name}`
+    check         an observation of a TPP  strictly
+
+`matcher` is the test of a value, made once where it is applied often; `fits` makes and applies it. A fact may have
+several values, such as a header that is sent twice (`fact_matcher`, `meets`): one of them has to fit, but none what
+stands under `not`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Self
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypeAliasType
@@ -66,22 +80,53 @@ Difference = tuple[Path, str]
 
 Condition = Any
 """What a validated form states: a value, a text with `*`, Operators, or a list or mapping of conditions."""
+Matcher = Callable[[Any], bool]
+
+
+def matcher(stated: Condition, *, strict: bool = False) -> Matcher:
+    """The test of a value, or ABSENT."""
+    if isinstance(stated, Operators):
+        tests = [test for test, _ in stated.tests(strict)]
+        return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
+    if isinstance(stated, dict):
+        members = {name: matcher(inner, strict=strict) for name, inner in stated.items()}
+        return lambda value: (
+            all(test(value.get(name, ABSENT)) for name, test in members.items())
+            if isinstance(value, dict)
+            else next(_of_members(stated, value, (), strict), None) is None
+        )
+    if isinstance(stated, list):
+        return lambda value: next(_of_entries(stated, value, (), strict), None) is None
+    if strict and isinstance(stated, str) and "*" not in stated:
+        return lambda value: bool(value == stated)
+    return lambda value: _is_same(stated, value, strict)
+
+
+def fact_matcher(stated: Condition, *, strict: bool = False) -> Callable[[Sequence[Any]], bool]:
+    """The test of a fact by its values; one without values is ABSENT."""
+    test = matcher(stated, strict=strict)
+    if not isinstance(stated, Operators) or stated.not_ is None:
+        return lambda values: any(map(test, values or (ABSENT,)))
+    excluded = matcher(stated.not_, strict=strict)
+    return lambda values: any(map(test, values or (ABSENT,))) and not any(map(excluded, values))
 
 
 def fits(stated: Condition, value: Any, *, strict: bool = False) -> bool:
-    """Whether a value fits; common conditions are evaluated without building the texts of differences."""
-    if isinstance(stated, str | int | float):
-        return _is_same(stated, value, strict)
-    if isinstance(stated, dict) and isinstance(value, dict):
-        return all(fits(inner, value.get(name, ABSENT), strict=strict) for name, inner in stated.items())
-    return next(differences(stated, value, strict=strict), None) is None
+    """Whether a value, or ABSENT, fits."""
+    return matcher(stated, strict=strict)(value)
+
+
+def meets(stated: Condition, values: Sequence[Any]) -> bool:
+    """Whether a fact with these values fits, by the comparison of rules."""
+    return fact_matcher(stated)(values)
 
 
 def differences(stated: Condition, value: Any, path: Path = (), *, strict: bool = False) -> Iterator[Difference]:
     """Where and why `value` (or ABSENT) does not fit; yields nothing if it fits."""
     if isinstance(stated, Operators):
-        for text in _unmet(stated, value, strict):
-            yield path, f"expected {text}, found {_described(value)}"
+        for test, text in stated.tests(strict):
+            if not test(value):
+                yield path, f"expected {text}, found {_described(value)}"
     elif isinstance(stated, dict):
         yield from _of_members(stated, value, path, strict)
     elif isinstance(stated, list):
@@ -131,53 +176,24 @@ def _described(value: Any) -> str:
 
 def _is_same(wanted: Any, value: Any, strict: bool) -> bool:
     """Whether a value is the one wanted: a text (with `*`), a number, true, false or null."""
-    if value is ABSENT:
-        return False
     if isinstance(wanted, str):
+        if isinstance(value, str):
+            return wanted == value or ("*" in wanted and wildcard(wanted, value))
         if isinstance(value, dict | list):
             return wanted == "*"
         # With a * it is a pattern, as a regex is, and not a text of its own type.
-        text = _text_of(value, strict and "*" not in wanted)
-        return text is not None and wildcard(wanted, text)
+        return value is not ABSENT and not (strict and "*" not in wanted) and wildcard(wanted, _as_text(value))
     if isinstance(wanted, bool) or wanted is None:
         return value is wanted or (not strict and isinstance(value, str) and value == _as_text(wanted))
-    if isinstance(value, bool) or (strict and isinstance(value, str)):
+    if value is ABSENT or isinstance(value, bool) or (strict and isinstance(value, str)):
         return False
     return number(value) == number(wanted)
-
-
-def _text_of(value: Any, strict: bool) -> str | None:
-    """The value as text, for a comparison with a text; `strict`: None unless it is a text."""
-    if value is ABSENT or isinstance(value, dict | list) or (strict and not isinstance(value, str)):
-        return None
-    return _as_text(value)
 
 
 def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
-
-
-def _unmet(stated: Operators, value: Any, strict: bool) -> Iterator[str]:
-    """What a value does not fit, in words: it must fit all operators.
-
-    `gt` and `lt` compare numbers, also numbers in text; of `regex` the text contains a match; `absent`: true if the
-    member must be absent, false if it must be present.
-    """
-    actual = number(value)
-    if stated.gt is not None and (actual is None or actual <= _bound_of(stated.gt)):
-        yield f"more than {_bound_of(stated.gt)}"
-    if stated.lt is not None and (actual is None or actual >= _bound_of(stated.lt)):
-        yield f"less than {_bound_of(stated.lt)}"
-    if stated.in_ is not None and not stated.lists(value, strict):
-        yield f"one of {', '.join(map(str, stated.listed))}"
-    if stated.regex is not None and not (
-        isinstance(value, str | int | float) and matches(stated.pattern, _as_text(value))
-    ):
-        yield f"text that matches {stated.regex}"
-    if stated.absent is not None and (value is ABSENT) != stated.absent:
-        yield "nothing" if stated.absent else "a value"
 
 
 def _bound_of(stated: Any) -> Decimal:
@@ -223,9 +239,9 @@ def _of_entries(stated: list[Any], value: Any, path: Path, strict: bool) -> Iter
 
 NAMED = r"\$\{"  # in the text of a story: a value that a step has saved
 
-OPERATORS = ("gt", "lt", "in", "regex", "absent")
+OPERATORS = ("gt", "lt", "in", "not", "regex", "absent")
 # Operators of other tools: as names of members they would never fit, and the author would not see why.
-FOREIGN = frozenset({"gte", "lte", "ge", "le", "eq", "ne", "equals", "matches", "contains", "exists", "like", "not"})
+FOREIGN = frozenset({"gte", "lte", "ge", "le", "eq", "ne", "equals", "matches", "contains", "exists", "like"})
 
 
 def _expression(value: Any) -> str:
@@ -276,6 +292,10 @@ _Bound = Annotated[
 ]
 
 
+# The schema of `not` is not that of Single, which contains it: schemas of feeds are written without references.
+_ANY_SINGLE: dict[str, Any] = {"type": ["string", "number", "boolean", "object"], "minProperties": 1}
+
+
 class OrSaved:
     """Also accepts a string with `${name}` of an earlier step: `Annotated[int, OrSaved()]`."""
 
@@ -296,6 +316,7 @@ class Operators(Model):
     gt: Omittable[_Bound] = None
     lt: Omittable[_Bound] = None
     in_: Omittable[Annotated[list[Scalar], Field(min_length=1), OrSaved()]] = Field(None, alias="in")
+    not_: Annotated[Omittable[Single], WithJsonSchema(_ANY_SINGLE)] = Field(None, alias="not")
     regex: Annotated[str | None, Reads(_expression, {"type": "string", "pattern": r"\S"})] = None
     absent: Omittable[bool] = None
 
@@ -320,24 +341,66 @@ class Operators(Model):
         """The values of `in`, before a story has filled it a text with `${name}`."""
         return self.in_ if isinstance(self.in_, list) else [self.in_]
 
-    def lists(self, value: Any, strict: bool) -> bool:
-        """Whether `in` names a value."""
-        texts, others = self._texts_and_others
-        return _text_of(value, strict) in texts or any(_is_same(other, value, strict) for other in others)
+    def tests(self, strict: bool) -> Iterator[tuple[Matcher, str]]:
+        """The test of each operator, and what fits it, in words; `gt` and `lt` also compare numbers in text."""
+        if self.gt is not None:
+            least = _bound_of(self.gt)
+            yield lambda value: (one := number(value)) is not None and one > least, f"more than {least}"
+        if self.lt is not None:
+            most = _bound_of(self.lt)
+            yield lambda value: (one := number(value)) is not None and one < most, f"less than {most}"
+        if self.in_ is not None:
+            yield _test_of_any(self.listed, strict), f"one of {', '.join(map(str, self.listed))}"
+        if self.not_ is not None:
+            excluded = matcher(self.not_, strict=strict)
+            yield lambda value: not excluded(value), f"anything but {_in_words(self.not_)}"
+        if self.regex is not None:
+            yield self._matches, f"text that matches {self.regex}"
+        if self.absent is not None:
+            yield lambda value: (value is ABSENT) is self.absent, "nothing" if self.absent else "a value"
 
-    @cached_property
-    def _texts_and_others(self) -> tuple[frozenset[str], list[Any]]:
-        """Of the values of `in` the texts without `*`, possibly very many, and the others."""
-        texts = frozenset(one for one in self.listed if isinstance(one, str) and "*" not in one)
-        return texts, [one for one in self.listed if not isinstance(one, str) or "*" in one]
+    def _matches(self, value: Any) -> bool:
+        return isinstance(value, str | int | float) and matches(expression(self.regex or ""), _as_text(value))
 
-    @cached_property
-    def pattern(self) -> re2._Regexp:
-        return expression(self.regex or "")
 
-    def with_words(self, words: list[Any]) -> Operators:
-        """The same with these values in `in`; a copy by `model_copy` would take over what is derived from others."""
-        return self.model_validate({**self.model_dump(by_alias=True, exclude_unset=True), "in": words})
+def _test_of_any(listed: Sequence[Any], strict: bool) -> Matcher:
+    """The test whether a value is one of those in `in`, possibly very many."""
+    texts = frozenset(one for one in listed if isinstance(one, str) and "*" not in one)
+    others = [matcher(one, strict=strict) for one in listed if not isinstance(one, str) or "*" in one]
+
+    def is_listed(value: Any) -> bool:
+        is_text = isinstance(value, str) or not (strict or value is ABSENT or isinstance(value, dict | list))
+        return (is_text and _as_text(value) in texts) or any(test(value) for test in others)
+
+    return is_listed
+
+
+def _in_words(stated: Condition) -> str:
+    if not isinstance(stated, Operators):
+        return described(stated)
+    return " and ".join(text for _, text in stated.tests(strict=False))
+
+
+def values_of(stated: Condition) -> list[tuple[Path, Any]]:
+    """The values that the condition on a fact names, each with its place in it."""
+    if not isinstance(stated, Operators):
+        return [((), stated)]
+    listed = enumerate(stated.in_ if isinstance(stated.in_, list) else ())
+    other = [] if stated.not_ is None else values_of(stated.not_)
+    return [*((("in", index), value) for index, value in listed), *((("not", *path), value) for path, value in other)]
+
+
+def respelled(stated: Condition, spellings: Callable[[Any], Sequence[Any]]) -> Condition:
+    """The condition on a fact with each value that it names in several spellings, of which any fits."""
+    if not isinstance(stated, Operators):
+        several = spellings(stated)
+        return Operators.model_validate({"in": [*several]}) if len(several) > 1 else several[0]
+    members = stated.model_dump(by_alias=True, exclude_unset=True)
+    if isinstance(stated.in_, list):
+        members["in"] = [one for value in stated.in_ for one in spellings(value)]
+    if stated.not_ is not None:
+        members["not"] = respelled(stated.not_, spellings)
+    return Operators.model_validate(members)
 
 
 NO_NULL = "No request has null here; {absent: true} means that there is nothing."

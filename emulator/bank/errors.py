@@ -1,10 +1,10 @@
 """The errors of the bank, raised at any depth and rendered in one place (`api/render.py`).
 
-A code is a member of `Code`, a word of `_BY_STATUS`, a row of `TABLE` (in `tests/unit/api/test_statuses.py`), and a
-section of errors.md, with *When* and *Next* (the table there is generated). A status of no other code needs a row of
-`REFUSALS` (`api/description/openapi.py`) and a refusal in `tests/docs/answers.py`, which records it. The statuses of
+A code is a member of `Code`, a word of `_BY_STATUS`, a row of the test's `TABLE` (`tests/unit/api/test_statuses.py`),
+and a section of errors.md, with *When* and *Next* (the table there is generated). A status of no other code needs a row
+of `REFUSALS` (`api/description/openapi.py`) and a refusal in `tests/docs/answers.py`, which records it. The statuses of
 redirects are in `authentication/sca.py` (`_STATUSES`; 400 for any other). Texts for TPPs are in English; what a
-customer reads in place of a code is `refused_CODE` in `web/pages/wording.py`. A rule's answer takes the usual code of
+customer reads in place of a code is `refused_CODE` in `web/pages/wording.json`. A rule's answer takes the usual code of
 its status (`BY_STATUS` in `scenario/effects/answer.py`). The schema of scenarios has every code (`python -m
 tests.docs.sections`).
 """

@@ -21,7 +21,7 @@ import orjson
 from pydantic import ConfigDict, Field, model_validator
 
 from emulator.bank.clock import OSLO, later, stamp
-from emulator.bank.conditions import ABSENT, Single, fits
+from emulator.bank.conditions import ABSENT, Matcher, Single, fits, matcher, meets
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.money import plain, quantize
 from emulator.bank.problems import Problem
@@ -78,18 +78,18 @@ class FeedMatch(Model):
     transaction_details: Member = None
 
     @cached_property
-    def _condition(self) -> dict[str, Any]:
-        """The condition on an entry, by the names that its members have there."""
-        return _members(self)
+    def _test(self) -> Matcher:
+        """The test of an entry, by the names that its members have there."""
+        return matcher(_members(self), strict=False)
 
     def fits(self, entry: Entry, accounts: Sequence[str]) -> bool:
         """Whether it selects an entry; `accounts`: the id and numbers of its account or card."""
-        if "account" in self.model_fields_set and not any(fits(self.account, name) for name in accounts):
+        if "account" in self.model_fields_set and not meets(self.account, accounts):
             return False
         if "cardId" not in entry:  # by the names in lists
             amount = {"amount": entry["amount"], "currency": entry["currency"]}
             entry = {**entry, "transactionId": entry["id"], "transactionAmount": amount}
-        return fits(self._condition, entry)
+        return self._test(entry)
 
 
 def _members(stated: Model) -> dict[str, Any]:

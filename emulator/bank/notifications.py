@@ -7,8 +7,8 @@ which changes their documents, and reports the outcome of each.
 
 The notifications of one target form a lane: only the first unanswered one is due, so that they arrive in order. A
 notification that is not answered with 2xx is sent again after an increasing interval of bank time (GAPS), and finally
-fails. The intervals are also in notifications.md#order-and-repetition and `tests/notifications/test_delivery.py`, and
-`RETRY` in `tests/postgres/pushes.py` is longer than the first ones.
+fails. The intervals are also in notifications.md#order-and-repetition and `tests/notifications/test_delivery.py` (where
+several tests wait for the first), and `RETRY` in `tests/postgres/pushes.py` is longer than the first ones.
 """
 
 from __future__ import annotations

@@ -176,10 +176,11 @@ def schemas() -> Mapping[str, Mapping[str, Any]]:
 
 
 def from_text(name: str, text: str) -> Any:
-    """The value of a setting as it is typed: JSON, or else the text itself; an amount is text, whatever its form."""
+    """The value of a setting as it is typed: JSON, or else the text itself; of a setting that takes text, text."""
     if polls := re.fullmatch("polls: *([0-9]{1,4})", text):
         return {"polls": int(polls[1])}
-    return text if name.endswith("_limit") else json_or_text(text)
+    takes = TAKES.get(name)
+    return text if takes is not None and takes.schema.get("type") == "string" else json_or_text(text)
 
 
 def json_or_text(text: str) -> Any:

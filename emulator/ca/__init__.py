@@ -287,8 +287,6 @@ class CertificateAuthority:
         key_file, certificate_file = ca_file(directory, "ca-key.pem"), ca_file(directory, "ca.pem")
         for folder in (directory, key_file.parent, directory / "tpps"):
             sweep(folder)
-        if (directory / key_file.name).is_file() and not key_file.exists():  # of an earlier version
-            (directory / key_file.name).replace(key_file)
         is_new = not certificate_file.exists()  # checked before the key, which another process would write first
         try:
             if not key_file.exists():

@@ -56,7 +56,7 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
 @contextmanager
 def progress(url: str, kind: str) -> Iterator[None]:
     """Show the progress that events of this kind report, on one line of a terminal (stderr), as `advancing, 40 %`."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield
         return
     over = Event()
@@ -113,7 +113,7 @@ def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
     table = [[_cell(entry.get(column)) for column in columns] for entry in entries]
     if not table:
         click.echo(f"no {noun}", err=True)
-    elif sys.stdout is not None and sys.stdout.isatty():
+    elif sys.stdout.isatty():
         table.insert(0, list(columns))
     widths = [max((len(row[index]) for row in table), default=0) for index in range(len(columns))]
     for row in table:
@@ -128,9 +128,9 @@ def echo_notes(rules: Sequence[dict[str, Any]]) -> None:
             click.echo(f"  {rule['name']}: {note}")
 
 
-def writable_file(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+def writable_file(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
     """The callback of an option whose file is written at the end: refuses one that cannot be there, before the work."""
-    if file is not None and not context.resilient_parsing:
+    if file is not None:
         folder = Path(file).absolute().parent
         why = errno.EISDIR if Path(file).is_dir() else None if folder.is_dir() else errno.ENOENT
         if why is not None:
@@ -146,7 +146,7 @@ def write_file(option: str, file: str, text: str) -> None:
 
 def hint(text: str, *, nl: bool = True) -> None:
     """Print `text` on stderr if that is a terminal, for people only."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr.isatty():
         click.echo(text, nl=nl, err=True)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import ask, connecting, show, writable_file, write_file
+from emulator.cli.bank import ask, connecting, rows, show, writable_file, write_file
 from emulator.cli.explore import explore, http_address, program_options, replay, report_files, write_report
 from emulator.cli.options import OrderedGroup, bank_options, bank_url, options, output_option
 from emulator.failure import CheckFailed, Failed
@@ -71,13 +71,7 @@ def list_(groups: tuple[str, ...], output: str) -> None:
     """List the checks, each with what it judges."""
     checks = chosen((), groups)
     shown = [check.model_dump(include={"check", "level", "group", "role", "about", "spec"}) for check in checks]
-    width = max(len(check.check) for check in checks)
-
-    def text(_: Any) -> None:
-        for check in checks:
-            click.echo(f"{check.check:<{width}}  {check.level:<6}  {check.about}")
-
-    show({"checks": shown}, output, text)
+    show({"checks": shown}, output, lambda _: rows(shown, "check", "level", "about", noun="checks"))
 
 
 @command.command("show", epilog="Example: bank-emulator conformance show repeats-a-lost-answer")
@@ -89,7 +83,7 @@ def show_(name: str, output: str) -> None:
 
     (check,) = chosen((name,), ())
     file = (FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8")
-    show(check.model_dump(mode="json", exclude_unset=True), output, lambda _: click.echo(file, nl=False))
+    show(check.model_dump(mode="json", by_alias=True, exclude_unset=True), output, lambda _: click.echo(file, nl=False))
 
 
 @command.command(epilog="Example: bank-emulator conformance audit --html report.html")
@@ -191,7 +185,7 @@ def _by_hand(check: Check, environment: Mapping[str, str]) -> None:
     for name, value in environment.items():
         click.echo(f"  {name}={value}", err=True)
     click.echo("Press Enter when your TPP is done.", err=True)
-    if sys.stdin is None or not sys.stdin.readline():
+    if not sys.stdin.readline():
         raise Failed("stdin has ended: without --command or --hook each check waits for Enter")
 
 

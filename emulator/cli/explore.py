@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial, wraps
@@ -15,7 +14,7 @@ import click
 
 from emulator.bank.errors import counted
 from emulator.cli.bank import hint, show, writable_file, write_file
-from emulator.cli.options import Command, options, output_option, words
+from emulator.cli.options import Command, options, output_option, runnable
 from emulator.failure import CheckFailed, Failed, needs_extra, working_with
 from emulator.signals import end_as_interrupted
 
@@ -58,21 +57,11 @@ def write_report(
             write_file(f"--{name}", file, text(report))
 
 
-def http_address(context: click.Context, option: click.Parameter, address: str | None) -> str | None:
+def http_address(_context: click.Context, option: click.Parameter, address: str | None) -> str | None:
     """The callback of an option whose value is an address: refuses one that is none."""
-    if address is not None and not context.resilient_parsing and not address.startswith(("http://", "https://")):
+    if address is not None and not address.startswith(("http://", "https://")):
         raise click.UsageError(f"{option.opts[0]} takes an http or https address")
     return address
-
-
-def _program(context: click.Context, _option: click.Parameter, shell: str | None) -> str | None:
-    """The callback of --command: refuses one that is no program."""
-    if shell is not None and not context.resilient_parsing:
-        if not (command := words(shell)):
-            raise click.UsageError("--command is empty or has an unclosed quotation mark")
-        if shutil.which(command[0]) is None:
-            raise Failed(f"--command: there is no program {command[0]} that can be run")
-    return shell
 
 
 def program_options(each: str, claims: str) -> Callable[[Command], Command]:
@@ -87,7 +76,7 @@ def program_options(each: str, claims: str) -> Callable[[Command], Command]:
             "--command",
             "shell",
             metavar="CMD",
-            callback=_program,
+            callback=lambda _context, _option, shell: None if shell is None else runnable(shell),
             help=f"The command that runs the TPP, once for each {each}.",
         )
         @click.option(

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from emulator.cli.bank import show
-from emulator.cli.options import completing, output_option
+from emulator.cli.options import bank_url, completing, output_option
 from emulator.failure import Failed, working_with
 
 
@@ -55,7 +55,7 @@ def collection(kind: str, proxy: str, directory: str | None) -> None:
     """Print a Postman collection, or write a Bruno one."""
     from emulator.api.description.collection import bruno, postman
 
-    base = proxy.rstrip("/")
+    base = bank_url(proxy, "--proxy")
     if kind == "postman":
         if directory is not None:
             raise Failed("--directory goes with --format bruno; a Postman collection is printed")

@@ -50,7 +50,7 @@ def configure(form: str) -> None:
 
     Warnings of the `warnings` module, such as that of an unusual certificate, are one line each, without source text.
     """
-    handler = LineWriter(sys.stderr.fileno()) if sys.stderr is not None else logging.NullHandler()
+    handler = LineWriter(sys.stderr.fileno())
     text = _Text("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(_Json() if form == "json" else text)
     handler.addFilter(RateLimit())

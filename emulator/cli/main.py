@@ -9,11 +9,10 @@ import stat
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from errno import EDQUOT, EFBIG, ENOSPC
 from importlib import import_module
 from io import TextIOWrapper, UnsupportedOperation
-from typing import TextIO, cast
 
 import click
 
@@ -102,30 +101,31 @@ def run(arguments: list[str] | None = None) -> int:
     An error is one line on stderr. --debug, anywhere on the line, adds the traceback.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    with _printable_terminal():
+    with _streams():
         return _run(arguments)
 
 
 @contextmanager
-def _printable_terminal() -> Iterator[None]:
-    """Escape control characters in all terminal output, such as the body of an answer.
+def _streams() -> Iterator[None]:
+    """What a command reads and prints. A stream that is closed has nothing, and takes everything.
 
-    Letters that the code page of the terminal or of a pipe lacks are replaced. What cannot be written on stderr is
-    dropped: the command has done its work all the same.
+    Control characters are escaped in all terminal output, such as the body of an answer. Letters that the code page of
+    the terminal or of a pipe lacks are replaced. What cannot be written on stderr is dropped: the command has done its
+    work all the same.
     """
-    streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
-    if sys.stderr is not None:
-        sys.stderr = cast(TextIO, LossyStream(sys.stderr))
-    for name, stream in streams.items():
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
-        if stream is not None and stream.isatty():
-            setattr(sys, name, PrintableStream(getattr(sys, name)))
-    try:
-        yield
-    finally:
-        for name, stream in streams.items():
-            setattr(sys, name, stream)
+    given = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
+    with ExitStack() as opened:
+        for name, stream in given.items():
+            stream = stream or opened.enter_context(open(os.devnull, "r" if name == "stdin" else "w"))
+            if isinstance(stream, TextIOWrapper) and stream.errors == "strict" and name != "stdin":
+                stream.reconfigure(errors="replace")
+            lossy = LossyStream(stream) if name == "stderr" else stream
+            setattr(sys, name, PrintableStream(lossy) if name != "stdin" and stream.isatty() else lossy)
+        try:
+            yield
+        finally:
+            for name, stream in given.items():
+                setattr(sys, name, stream)
 
 
 def _run(arguments: list[str]) -> int:
@@ -177,8 +177,8 @@ def _report(error: BaseException, command: str) -> int:
 def _write_last(line: str) -> None:
     """Write the line on stderr; a pipe that nobody reads is given up, so that the process ends."""
     try:
-        descriptor = sys.stderr.fileno() if sys.stderr is not None else -1
-        is_pipe = descriptor >= 0 and stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        descriptor = sys.stderr.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
     except UnsupportedOperation:  # a stream of this process, such as a test's
         is_pipe = False
     if not is_pipe:
@@ -193,6 +193,8 @@ def _usage(error: click.ClickException) -> str:
     text = error.format_message()
     text = re.sub("is not a valid integer( range)?", "is not a whole number", text)  # click's names of its types
     text = text.replace("is not a valid float range", "is not a number")
+    if isinstance(error, click.NoSuchOption) and error.option_name[1:].isdecimal():
+        text = f"{text.rstrip('.')}: a value that begins with - is written after --"
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text = f"{text.rstrip('.')} (see {error.ctx.command_path} --help)"
     return text

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from unicodedata import normalize
 from urllib.parse import quote
 
 import click
@@ -42,14 +44,16 @@ def state_directory(given: str | None) -> Path:
 
 
 def check_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse a name or id that is empty or not UTF-8: with an empty one the path would be that of the whole list."""
+    """A name or id in NFC, as the bank has it; refuses one that is empty, as the path would be that of the whole list,
+    and one that is not UTF-8.
+    """
     if value == "":
         raise click.BadParameter("must not be empty", context, option)
     try:
         quote(value or "")
     except UnicodeEncodeError:
         raise click.BadParameter("must be UTF-8", context, option) from None
-    return value
+    return None if value is None else normalize("NFC", value)
 
 
 def named_values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -99,11 +103,11 @@ url_option = options(
 bank_options = options(url_option, output_option)
 
 
-def _use_data(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+def _use_data(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
     from emulator import packaged
 
     given = value or variable("DATA")
-    if given is not None and not context.resilient_parsing:
+    if given is not None:
         try:
             data_folder(given)
         except ValueError as error:
@@ -138,9 +142,7 @@ def bank_url(given: str | None, option: str = "--url") -> str:
 
 
 def stdin() -> bytes:
-    """What stdin has; raises Failed when it is closed or cannot be read."""
-    if sys.stdin is None:
-        raise Failed("stdin is closed: there is nothing to read")
+    """What stdin has; raises Failed when it cannot be read."""
     with working_with("stdin"):
         return sys.stdin.buffer.read()
 
@@ -232,6 +234,7 @@ signer_options = options(
         "--tpp",
         metavar="NAME",
         default="demo",
+        callback=check_name,
         help="Sign as this TPP.",
         shell_complete=completing(_tpps),
     ),
@@ -240,9 +243,9 @@ signer_options = options(
 )
 
 
-def words(command: str) -> list[str]:
-    """The words of a command line; empty if it cannot be split."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
+def runnable(command: str) -> str:
+    """A command line whose program can be run; raises Failed for another one, and for an unclosed quotation mark."""
+    with suppress(ValueError, IndexError):
+        if shutil.which(shlex.split(command)[0]) is not None:
+            return command
+    raise Failed(f"there is no program that can be run in the command {command!r}")

@@ -130,7 +130,7 @@ def _headers(given: tuple[str, ...]) -> dict[str, str | None]:
 
 def _formatted(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not sys.stdout.isatty():
         return text
     try:
         return json_text(json_value(text), indent=2)

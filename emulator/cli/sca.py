@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import click
 
 from emulator.cli.bank import ask, listing, members, name_argument, show, table
-from emulator.cli.options import OrderedGroup, bank_options, bank_url
+from emulator.cli.options import OrderedGroup, bank_options, bank_url, check_name
 from emulator.failure import Failed
 from emulator.settings import variable
 
@@ -55,7 +55,9 @@ ACTIONS: dict[str, tuple[str, str, tuple[click.Option, ...]]] = {
 
 
 _NARROWED = (
-    click.Option(["--tpp"], metavar="TPP", help="The latest SCA of this TPP (name or tppId) only."),
+    click.Option(
+        ["--tpp"], metavar="TPP", callback=check_name, help="The latest SCA of this TPP (name or tppId) only."
+    ),
     click.Option(
         ["--for", "purpose"],
         type=click.Choice(["payment", "consent"]),

@@ -189,7 +189,7 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
 def _confirm(name: str, lost: list[str]) -> None:
     """Ask on a terminal before data is replaced; raises Failed without a terminal, or if the answer is no."""
     text = f"{name} replaces {', '.join(lost)}"
-    if sys.stdin is None or not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         raise Failed(f"{text}; --yes applies it")
     if not click.confirm(f"{text}. Apply it?", err=True):
         raise Failed(f"{name} was not applied")

@@ -260,15 +260,13 @@ def first_steps(url: str, settings: ServeSettings) -> str:
 
 
 def ready(urls: list[str], exports: Iterable[str] | None = None) -> None:
-    """Print the READY lines on stdout, unless it is closed; raises Failed if it cannot be written.
+    """Print the READY lines on stdout; raises Failed if it cannot be written.
 
     A shell that reads `exports` takes the READY lines after them for comments.
     """
     lines = [f"READY {url}" for url in urls]
     if exports is not None:
         lines = [*exports, *(f"# {line}" for line in lines)]
-    if sys.stdout is None:
-        return
     try:
         os.write(sys.stdout.fileno(), os.fsencode("".join(f"{line}\n" for line in lines)))  # paths may be any bytes
     except BrokenPipeError:

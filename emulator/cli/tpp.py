@@ -12,7 +12,6 @@ from emulator.cli.options import (
     OrderedGroup,
     authority_in,
     check_name,
-    completing,
     output_option,
     state_directory,
     state_option,
@@ -58,8 +57,8 @@ def command() -> None:
 @click.option(
     "--flaw",
     metavar="FLAW",
+    type=click.Choice(list(FLAWS)),
     help="Issue a certificate with a flaw of the list below.",
-    shell_complete=completing(lambda _: FLAWS),
 )
 @click.option(
     "--keystore-password",
@@ -83,11 +82,12 @@ def new(
 
     Writes certificate.pem, key.pem and keystore.p12 to the folder tpps/NAME of the state directory.
     """
-    from emulator.ca import IssueRefused, TppExists
+    from emulator.ca import IssueRefused, TppExists, tpp_name
 
     directory = state_directory(state)
     is_new = not (directory / "ca.pem").is_file()
     try:
+        name = tpp_name(name)  # before the CA is created
         with authority_in(directory) as authority:
             if is_new:
                 click.echo(f"created the sandbox CA of {directory.absolute()}", err=True)
@@ -105,7 +105,7 @@ def new(
     folder = directory / "tpps" / issued.name
     files = {name: str(folder / file) for name, file in FILES.items()}
     show({**_shown(issued, directory), **files}, output, lambda _: click.echo("\n".join(files.values())))
-    if flaw in FLAWS:
+    if flaw is not None:
         click.echo(f"{flaw}: {FLAWS[flaw]}", err=True)
 
 

@@ -282,7 +282,7 @@ class Machine:
 
 SORTED_BY = ("event", "operation", "status")  # the facts by which clauses are sorted out
 _Row = tuple[list[Machine], list[tuple[Machine, Tests]]]
-"""Clauses whose open occasions may be decided, and those whose occasion may arise, with the other tests of `seen`."""
+"""Clauses whose open occasions may be decided; those whose occasion may arise, with the other tests of `seen`."""
 
 
 class Auditor:
@@ -365,14 +365,16 @@ class Auditor:
         """The clauses that may concern observations with the same key as this one."""
 
         def may_match(tests: Tests) -> bool:
-            return holds([row for row in tests if row[0] in SORTED_BY], observed)
+            return holds({name: tests[name] for name in SORTED_BY if name in tests}, observed)
 
         seen = [machine for machine in self._machines if may_match(machine.seen)]
         deciding = [machine for machine in self._machines if any(map(may_match, machine.deciding))]
         if observed["tpp"] is None and observed["event"] == "request":
             # without a valid signature only the signature can be judged
             seen, deciding = [machine for machine in seen if machine.check.group == "signing"], []
-        return deciding, [(one, [row for row in one.seen if row[0] not in SORTED_BY]) for one in seen]
+        return deciding, [
+            (one, {name: test for name, test in one.seen.items() if name not in SORTED_BY}) for one in seen
+        ]
 
     def verdicts(
         self, now: float, received: float, *, beliefs: Mapping[str, Belief] | None = None

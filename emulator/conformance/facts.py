@@ -2,7 +2,7 @@
 
 An observation is a request of a TPP with its answer, a browser at an SCA page or sent back to the TPP, or a change (the
 new status of a payment, a consent that is given or withdrawn). A fact is a value (string, number, boolean), a tuple of
-which any element may match, or None if the observation has no such fact; only `absent: true` matches None.
+which any element may match (SEVERAL), or None if the observation has no such fact, which is absent to a condition.
 `python -m tests.docs.sections` writes the table of facts in add-check.md.
 """
 
@@ -312,6 +312,7 @@ FACTS: dict[str, Fact] = {
     "morePages": Fact(_more_pages, "whether the page links to a next one"),
 }
 
+SEVERAL = ("code", "rule")  # the facts with several values
 EVENT_FACTS: dict[str, str] = {
     "link": "of a page: given (as in the answer), altered or unknown",
     "outcome": "of a customer's return: finalised or failed; of a consent: given or revoked",

@@ -36,8 +36,8 @@ class PlannedFault(Model):
 
     `draws`: the values of its members, or how to draw one, simple ones first; those of Literal and bool are all drawn,
     None is left out; `text`: what happens, with `{member}`; `operations`: those that it is drawn for, () for all;
-    `spoils`: the TPP cannot use the answer; `example`: a shrunk one; `weight`: how often it is drawn, 1 if its values
-    are few.
+    `often`: those of them that are drawn as often as all of them together; `spoils`: the TPP cannot use the answer;
+    `example`: a shrunk one; `weight`: how often it is drawn, 1 if its values are few.
     """
 
     model_config = ConfigDict(alias_generator=None)
@@ -48,6 +48,7 @@ class PlannedFault(Model):
     example: ClassVar[Mapping[str, Any]]
     draws: ClassVar[Mapping[str, Sequence[Any] | Callable[[Pick], Any]]] = {}
     operations: ClassVar[Collection[str]] = ()
+    often: ClassVar[Collection[str]] = ()
     spoils: ClassVar[bool] = False
     weight: ClassVar[int] = 1
 
@@ -123,8 +124,9 @@ class Lost(RequestFault):
     then: ClassVar = {"disconnect": "{when}"}
     draws: ClassVar = {"count": COUNTS}
     example: ClassVar = {"of": "createPayment", "at": 1, "count": 2, "when": "after"}
+    often = ("createPayment", "createSigningBasket")
     spoils = True
-    weight = 2
+    weight = 3
 
     when: Literal["after", "before"] = "after"
 

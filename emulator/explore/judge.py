@@ -66,7 +66,7 @@ class Process:
             environment = {**run.environment, "BANK_FOLDER": str(lasting), **files}
             accompany = partial(self._drive, run, time.monotonic() + self.program.timeout)
             ending = self.program.run(environment, accompany)
-            while run.killed and self.restarts:
+            while run.killed:
                 run.call(run.restarted)
                 ending = self.program.run(environment, accompany)
         if ending.refused:
@@ -93,7 +93,7 @@ class Process:
             now = time.monotonic()
             silence += min(now - before, LOOK)  # what takes longer here is a slow machine, and no silence of the TPP
             before = now
-            if run.endless is not None or (run.killed and self.restarts):
+            if run.endless is not None or run.killed:
                 return True
             if now > deadline:
                 return False
@@ -152,7 +152,7 @@ class RunOutcome:
 
 def play(schedule: FaultSchedule, banks: LocalBanks, client: Process, name: str) -> RunOutcome:
     """Play a schedule on a bank of its own, and judge it."""
-    run = Run(schedule, banks, name)
+    run = Run(schedule, banks, name, restarts=client.restarts)
     try:
         ending = client.play(run)
         run.call(run.finish)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -90,14 +90,15 @@ class _Waiting:
 class Run:
     """A schedule on a bank. `news` is set whenever there may be something for the customer or the driver to do.
 
-    `banks` gives it a bank in its known state, whose clock stands still, and the TPP that all runs share.
+    `banks` gives it a bank in its known state, whose clock stands still, and the TPP that all runs share. `restarts`:
+    the TPP can be killed; from the request after which it is, until it is started again, it gets no answer.
 
     What happens after a request happens on the bank's thread. There the driver (`judge.Process`) calls `act`, `wait`,
     `elapse`, `leave`, `restarted` and `finish`, too; elsewhere it only looks at `requests`, `killed` and `endless`.
     The judge reads the rest once the run is `over`.
     """
 
-    def __init__(self, schedule: FaultSchedule, banks: LocalBanks, name: str) -> None:
+    def __init__(self, schedule: FaultSchedule, banks: LocalBanks, name: str, *, restarts: bool = False) -> None:
         self.schedule = schedule
         self.name = name
         self.news = threading.Event()
@@ -125,7 +126,7 @@ class Run:
         self._seen: set[str] = set()  # SCAs whose page was opened
         self._changes = [fault for fault in schedule.faults if isinstance(fault, ChangeFault)]
         self._passing = list(schedule.time)
-        self._kills = list(schedule.restarts)
+        self._restarts = restarts
         self._now = ""
         self.url = f"{banks.url}/banks/{name}"
         self.call = banks.call
@@ -148,8 +149,7 @@ class Run:
         self.service = registry.make(self.name, spec)
         self._bank = bank = self.service.bank  # for use on its thread only
         self.person, self.other, self.debtor = persons_of(people.listing(bank, MOST_PEOPLE), "PRIVATE")
-        if rules := rules_of(self.schedule):
-            self._apply({"scenario": "schedule", "start": {"from": "current"}, "rules": rules})
+        self._apply("schedule", rules_of(self.schedule))
         observer = conformance_of(self.service)
         observer.clock = lambda: bank.clock.now().timestamp()  # rates count bank time
         observer.on_request = self._requested
@@ -160,8 +160,10 @@ class Run:
             if fault not in self._changes:
                 self._row("fault", fault.described(), fault=True)
 
-    def _apply(self, value: Mapping[str, Any]) -> None:
-        target.apply(loader.from_value(dict(value)), self._banks.application.scenario_target(self.service))
+    def _apply(self, name: str, rules: Sequence[Mapping[str, Any]] = (), **start: Any) -> None:
+        """Apply a scenario, in place of an earlier one of this name."""
+        scenario = loader.from_value({"scenario": name, "start": {"from": "current", **start}, "rules": [*rules]})
+        target.apply(scenario, self._banks.application.scenario_target(self.service))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -203,7 +205,7 @@ class Run:
     # What happens after each request, on the bank's thread
 
     def _requested(self, exchange: Exchange) -> None:
-        if self.left or self.over:
+        if self.left or self.over or self.killed:
             return
         self.requests += 1
         operation = exchange.operation or "?"
@@ -221,7 +223,7 @@ class Run:
         row = f"{operation} {about}".strip() + f" -> {answer}{fault}"
         self._row("tpp", row, fault=bool(exchange.rules))
         self._note_refusal(row, exchange)
-        killed = self.requests in self._kills
+        killed = self.requests in self.schedule.restarts
         if killed and exchange.response is not None:  # the answer does not reach it, and checks know that
             exchange.response.delivery = replace(exchange.response.delivery, disconnect="after")
         if operation == "createPayment" and exchange.payment_id is not None:
@@ -238,7 +240,9 @@ class Run:
         self._pass_time(exchange)
         if killed:
             self._row("time", "the TPP is killed", fault=True)
-            self.killed = True
+            if self._restarts:
+                self.killed = True
+                self._apply("killed", [{"unsigned": True, "then": {"disconnect": "before"}}])
         self._judge_pace()
         if self.waiting or self.killed or self.endless is not None:
             self.news.set()
@@ -280,7 +284,7 @@ class Run:
         for fault in [one for one in self._changes if one.of == operation and one.at == self._counts[operation]]:
             self._changes.remove(fault)
             try:
-                self._apply({"scenario": "change", "start": {"from": "current", **fault.start(self.debtor)}})
+                self._apply("change", **fault.start(self.debtor))
             except loader.ScenarioRefused:
                 continue  # nothing of the kind exists here
             self._row("fault", fault.described(), fault=True)
@@ -323,7 +327,7 @@ class Run:
 
     def _opened(self, token: str) -> None:
         """A browser opens the page of an SCA."""
-        if self.left or self.over or token in self._seen:
+        if self.left or self.over or self.killed or token in self._seen:
             return
         acts = self.schedule.customer
         act = acts[len(self._seen)] if len(self._seen) < len(acts) else "approve"
@@ -407,6 +411,7 @@ class Run:
     def restarted(self) -> None:
         """The TPP was killed and is started again."""
         self.killed = False
+        self._apply("killed")
         self._row("time", "the TPP is started again", fault=True)
 
     # The end

@@ -65,12 +65,11 @@ def drawing(rows: Sequence[Row], finding: Finding | None) -> str:
 def failure_text(breakage: Breakage) -> str:
     """A failure for a terminal: what it is, its schedule, and its timeline."""
     finding, outcome = breakage.finding, breakage.outcome
-    times = f"fails {breakage.failed} of {breakage.played}; schedule {breakage.number}"
-    how = f"made smaller in {breakage.runs} runs" if breakage.failed > 1 else "as it was drawn"
+    how = "made smaller" if breakage.failed > 1 else "as it was drawn"
     lines = [
         f"FOUND: {finding.what} (rule {finding.rule}: {RULES[finding.rule]})",
         f"  {finding.text}",
-        f"  {times}, {how}:",
+        f"  fails {breakage.failed} of {breakage.played}; {how}:",
         "",
         *(f"    {line}" for line in outcome.schedule.text().rstrip().splitlines()),
         "",

@@ -37,14 +37,12 @@ BANK_SEEDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A failure: the smallest schedule that shows it, how often it failed when it was played, and its outcome."""
+    """A failure: the outcome of the smallest schedule that shows it, and how often the drawn one failed."""
 
     finding: Finding
     outcome: RunOutcome
     failed: int
     played: int
-    number: int  # of the drawn schedule
-    runs: int  # until it was small
 
     @property
     def name(self) -> str:
@@ -75,7 +73,6 @@ class Search:
         self._jobs = jobs
         self._runs: dict[str, Future[RunOutcome]] = {}  # of each schedule that was played, by its content
         self._name = random_uuid()[:6]  # a TPP that keeps what it knows by the names of runs meets no name again
-        self._tried = 0  # runs that have made the present failure smaller
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="run")
         self.progress = SearchProgress()
 
@@ -113,17 +110,16 @@ class Search:
         """Play so many schedules, or search for so many seconds; what is found is small. Raises RunFailed."""
         until = None if seconds is None else time.monotonic() + seconds
         numbers = itertools.count() if until is not None else iter(range(runs))
-        ahead: deque[tuple[int, Future[RunOutcome]]] = deque()  # begun, while earlier ones are considered
+        ahead: deque[Future[RunOutcome]] = deque()  # begun, while earlier ones are considered
         try:
             self.trial()
             while True:
                 if until is None or time.monotonic() < until:
                     for number in itertools.islice(numbers, AHEAD * self._jobs - len(ahead)):
-                        ahead.append((number, self._begun(self.drawn(number))))
+                        ahead.append(self._begun(self.drawn(number)))
                 if not ahead:
                     return self.progress
-                number, future = ahead.popleft()
-                self._consider(number, awaited(future))
+                self._consider(awaited(ahead.popleft()))
                 report(self.progress)
         except KeyboardInterrupt:
             self._client.stop()
@@ -131,7 +127,7 @@ class Search:
         finally:
             self._pool.shutdown(cancel_futures=True)
 
-    def _consider(self, number: int, outcome: RunOutcome) -> None:
+    def _consider(self, outcome: RunOutcome) -> None:
         """Count an outcome, and make each new kind of failure in it small."""
         progress = self.progress
         progress.drawn += 1
@@ -139,26 +135,24 @@ class Search:
         known = {breakage.finding.what for breakage in progress.found}
         new = next((finding for finding in outcome.findings if finding.what not in known), None)
         if new is not None:
-            self._find(number, outcome, new)
+            self._find(outcome, new)
         elif outcome.findings:
             progress.alike[outcome.findings[0].what] += 1
 
-    def _find(self, number: int, outcome: RunOutcome, finding: Finding) -> None:
+    def _find(self, outcome: RunOutcome, finding: Finding) -> None:
         """Play a failure again, and make it small.
 
         As far as that has come, it is among what was found: a search may be interrupted.
         """
         breakages = self.progress.found
-        breakages.append(Breakage(finding, outcome, 1, 1, number + 1, 0))
-        self._tried = REPEATED
+        breakages.append(Breakage(finding, outcome, failed=1, played=1))
         again = [self._begin(outcome.schedule) for _ in range(REPEATED)]
         failed = 1 + sum(any(one.what == finding.what for one in awaited(other).findings) for other in again)
         breakages[-1] = replace(breakages[-1], failed=failed, played=1 + REPEATED)
         if failed > 1:
             for smaller in self._smaller_ones(outcome, finding.what):
                 finding = next(one for one in smaller.findings if one.what == finding.what)
-                breakages[-1] = replace(breakages[-1], finding=finding, outcome=smaller, runs=self._tried)
-        breakages[-1] = replace(breakages[-1], runs=self._tried)
+                breakages[-1] = replace(breakages[-1], finding=finding, outcome=smaller)
 
     def _smaller_ones(self, outcome: RunOutcome, what: str) -> Iterator[RunOutcome]:
         """Outcomes with one part less each that fail alike, until there is no part that the failure does not need.
@@ -171,7 +165,6 @@ class Search:
             for candidate in _smaller(outcome.schedule, self._tasks):
                 if candidate.key == outcome.schedule.key:
                     continue
-                self._tried += candidate.key not in self._runs
                 other = self.outcome(candidate)
                 if any(finding.what == what for finding in other.findings):
                     outcome, smaller = other, True
@@ -301,7 +294,9 @@ def _fault(draw: st.DrawFn, requests: Counter[str]) -> dict[str, Any]:
     kind = pick([kind for kind in kinds().values() if concerned(kind) for _ in range(kind.weight)])
     members: dict[str, Any] = {"fault": kind.name}
     if issubclass(kind, NumberedFault):
-        members["of"] = pick(concerned(kind))
+        names = concerned(kind)
+        often = [name for name in names if name in kind.often]
+        members["of"] = pick(pick((names, often)) if often else names)
         members["at"] = draw(st.one_of(st.just(1), st.integers(1, requests[members["of"]])))
     for name, values in _values(kind).items():
         members[name] = values(pick) if callable(values) else pick(values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import methodcaller
@@ -26,15 +26,27 @@ from emulator.api.messages import Request
 from emulator.api.operation import Call
 from emulator.api.operations import OperationVariant, operation_ids, operation_names, variants
 from emulator.api.router import split_target
-from emulator.bank import conditions, products
-from emulator.bank.conditions import ABSENT, NO_NULL, Condition, NestedFacts, Operators, Single, wildcard
+from emulator.bank import products
+from emulator.bank.conditions import (
+    ABSENT,
+    NO_NULL,
+    Condition,
+    NestedFacts,
+    Operators,
+    Single,
+    fact_matcher,
+    is_absence,
+    respelled,
+    values_of,
+    wildcard,
+)
 from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.errors import BankError
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, composed, digits_of
 from emulator.bank.kinds import ACCOUNT, CARD, PSU
 from emulator.bank.request import AuthenticatedTpp
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
-from emulator.scenario.values import CONTEXTS, METHODS, possible_status, words_of
+from emulator.scenario.values import CONTEXTS, METHODS, possible_status
 from emulator.scenario.variables import leaves
 
 
@@ -189,7 +201,7 @@ class _Existing:
         known = KNOWN[self.fact]
         wrong = [
             Mismatch(text=f"There is no {self.fact}", path=path, known=known, value=word)
-            for path, word in words_of(stated)
+            for path, word in values_of(stated)
             if not (isinstance(word, str) and (word in known or any(wildcard(word, one) for one in known)))
         ]
         if wrong:
@@ -225,21 +237,24 @@ _OF_ROUTES = ("operation", "service", "product", "method", "path", "payment", "a
 _PARAMETERS = {"payment": "{paymentId}", "account": "{id}"}
 
 
-def _can_have(variant: OperationVariant, name: str, condition: Condition) -> bool:
-    """Whether a request for an operation can have a fact that meets a condition."""
+_Test = Callable[[Sequence[Any]], bool]
+
+
+def _can_have(variant: OperationVariant, name: str, condition: Condition, test: _Test) -> bool:
+    """Whether a request for an operation can have a fact that meets a condition, whose test is `test`."""
     row, product = variant.row, variant.product
     if name == "path":
         return _can_be(variant.path.split("/"), condition)
     if name in _PARAMETERS:
         has = _PARAMETERS[name] in row.path
-        return not conditions.is_absence(condition) if has else conditions.fits(condition, ABSENT)
+        return not is_absence(condition) if has else test(())
     known: Mapping[str, tuple[Any, ...]] = {
         "operation": (row.id, variant.id),
         "service": () if product is None else (product.service,),
         "product": () if product is None else (product.name,),
         "method": (row.method,),
     }
-    return any(conditions.fits(condition, value) for value in known[name] or (ABSENT,))
+    return test(known[name])
 
 
 def _can_be(address: list[str], condition: Condition) -> bool:
@@ -260,7 +275,7 @@ def _can_be(address: list[str], condition: Condition) -> bool:
         at = address[len(whole)]
         ends = at.startswith("{") or (at.startswith(last) if star else at == last)
         return ends and all(part in ("", one) or one.startswith("{") for part, one in known)
-    return not conditions.is_absence(condition)
+    return not is_absence(condition)
 
 
 class When(Model):
@@ -286,24 +301,22 @@ class When(Model):
 
     def fits(self, facts: Facts) -> bool:
         """Whether all conditions hold."""
-        return all(
-            any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,))
-            for values, condition in self._conditions
-        )
+        return all(test(values(facts)) for values, test in self._tests)
 
     @cached_property
-    def _conditions(self) -> list[tuple[_Values, Condition]]:
-        """Each condition with the values of a request that it is about."""
+    def _tests(self) -> list[tuple[_Values, _Test]]:
+        """The test of each condition, with the values of a request that it is about."""
         stated: list[tuple[_Values, Condition]] = []
         for name in (one for one in type(self).model_fields if one in self.model_fields_set):
             value = getattr(self, name)
             if name == "headers":
-                stated += [(methodcaller("header", one), _spelled(one.lower(), value[one])) for one in value]
+                spellings = {one: partial(_one_spelling, one.lower()) for one in value}
+                stated += [(methodcaller("header", one), respelled(value[one], spellings[one])) for one in value]
             elif name == "query":
                 stated += [(methodcaller("query", one), value[one]) for one in value]
             else:
-                stated.append((SINGLE[name], _SPELLED[name](value) if name in _SPELLED else value))
-        return stated
+                stated.append((SINGLE[name], respelled(value, _SPELLINGS[name]) if name in _SPELLINGS else value))
+        return [(values, fact_matcher(condition)) for values, condition in stated]
 
     @cached_property
     def variants(self) -> tuple[OperationVariant, ...]:
@@ -317,9 +330,10 @@ class When(Model):
 
     def _variants(self, names: Collection[str]) -> Iterator[OperationVariant]:
         """The operations that can have the facts of these names as they are stated."""
-        stated = [(name, getattr(self, name)) for name in names if name in self.model_fields_set]
+        stated = {name: getattr(self, name) for name in names if name in self.model_fields_set}
+        tests = {name: fact_matcher(condition) for name, condition in stated.items()}
         for variant in variants().values():
-            if all(_can_have(variant, name, condition) for name, condition in stated):
+            if all(_can_have(variant, name, condition, tests[name]) for name, condition in stated.items()):
                 yield variant
 
     @model_validator(mode="after")
@@ -329,7 +343,7 @@ class When(Model):
         nulls = [
             Mismatch(text=NO_NULL, path=(*path, *place))
             for path, one in listed
-            for place, word in words_of(one)
+            for place, word in values_of(one)
             if word is None
         ]
         if nulls:
@@ -361,32 +375,22 @@ class CountFilter(Model):
     match: Match
 
 
-def _spelled(header: str, stated: Any) -> Any:
-    """A condition on a header with its ids in the spelling of `one_spelling`; a regular expression stays as it is."""
-    if header not in IDS:
-        return stated
-    if isinstance(stated, str):
-        is_pattern = "*" in stated and header != "x-request-id"  # which may also be another text
-        return stated.lower() if is_pattern else one_spelling(header, stated)
-    if isinstance(stated, Operators) and isinstance(stated.in_, list):
-        return stated.with_words([_spelled(header, word) for word in stated.in_])
-    return stated
+def _one_spelling(header: str, stated: Any) -> list[Any]:
+    """An id in a header in the one spelling in which rules compare it."""
+    if header not in IDS or not isinstance(stated, str):
+        return [stated]
+    is_pattern = "*" in stated and header != "x-request-id"  # which may also be another text
+    return [stated.lower() if is_pattern else one_spelling(header, stated)]
 
 
-def _account_spelled(stated: Any) -> Any:
-    """A condition on the account that an IBAN or BBAN with blanks, dots or small letters meets too."""
-    if isinstance(stated, Operators):
-        listed = stated.in_ if isinstance(stated.in_, list) else []
-        return stated.with_words([*listed, *_plain_numbers(listed)]) if listed else stated
-    plain = _plain_numbers([stated])
-    return Operators.model_validate({"in": [stated, *plain]}) if plain else stated
+def _account_spellings(stated: Any) -> list[Any]:
+    """An account number with blanks, dots or small letters also as the bank writes it."""
+    plain = digits_of(stated).upper() if isinstance(stated, str) else ""
+    return [stated, plain] if plain != stated and _NUMBER.fullmatch(plain) else [stated]
 
 
-def _plain_numbers(stated: Iterable[Any]) -> list[str]:
-    """Those of the texts that are account numbers, as the bank writes them."""
-    plain = [digits_of(text).upper() for text in stated if isinstance(text, str)]
-    return [text for text in plain if _NUMBER.fullmatch(text) and text not in stated]
-
-
-# How the bank spells what a condition on a fact states.
-_SPELLED: Mapping[str, Callable[[Any], Any]] = {"psu": partial(_spelled, "psu-id"), "account": _account_spelled}
+# The spellings of what a condition on a fact states.
+_SPELLINGS: Mapping[str, Callable[[Any], list[Any]]] = {
+    "psu": partial(_one_spelling, "psu-id"),
+    "account": _account_spellings,
+}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, create_model, model_validator
 
-from emulator.bank.conditions import Operators
+from emulator.bank.conditions import is_absence
 from emulator.bank.products import Product
 from emulator.bank.validation import Mismatch, Model, Omittable, Text200, refuse, union
 from emulator.scenario.effects import Effect, effects
@@ -109,7 +109,7 @@ class Rule(Model):
         """Refuse what cannot act or match: nobody would notice the mistake."""
         wrong = []
         tpp = self.when.tpp
-        if not self.unsigned and isinstance(tpp, Operators) and tpp.absent:
+        if not self.unsigned and is_absence(tpp):
             wrong.append(Mismatch(text="Without unsigned: true every request has a TPP.", path=("when", "tpp")))
         if not self.unsigned and "psu" in self.when.model_fields_set and not is_person(self.when.psu):
             wrong.append(Mismatch(text="Expected a PSU-ID or a national identity number.", path=("when", "psu")))

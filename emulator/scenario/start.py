@@ -20,6 +20,7 @@ from emulator.bank.documents import Account, Agreement
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.fixtures.entries import DefinitionError, wrong
+from emulator.bank.formats import digits_of
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, too_fine
 from emulator.bank.payment import progression
@@ -209,7 +210,8 @@ def _accounts(bank: Bank, name: str) -> list[Account]:
     documents = bank.documents
     if "*" in name:
         return [a for a in documents.all(ACCOUNT) if wildcard(name, a["iban"]) or wildcard(name, a["bban"])]
-    by_number = documents.first(ACCOUNT, iban=name) or documents.first(ACCOUNT, bban=name)
+    number = digits_of(name)
+    by_number = documents.first(ACCOUNT, iban=number) or documents.first(ACCOUNT, bban=number)
     account = by_number or documents.get(ACCOUNT, consents.resource_shown_as(bank, name))
     return [] if account is None else [account]
 

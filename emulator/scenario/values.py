@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from emulator.bank.conditions import Operators, fits
-from emulator.bank.problems import Path, path_of
+from emulator.bank.conditions import fits, values_of
+from emulator.bank.problems import path_of
 from emulator.bank.settings import problems_in, schemas
 from emulator.bank.validation import Mismatch, Model, Reads, one_of, refuse, union
 from emulator.scenario import durations
@@ -87,20 +87,13 @@ def address(*, absolute: bool = True) -> Reads:
     return Reads(read, {"type": "string", "pattern": f"^({'|'.join(METHODS)}) \\S+$", "maxLength": LONGEST_ADDRESS})
 
 
-def words_of(stated: Any) -> list[tuple[Path, Any]]:
-    """The values that a condition names, each with its place in it."""
-    if not isinstance(stated, Operators):
-        return [((), stated)]
-    return [(("in", index), word) for index, word in enumerate(stated.in_ if isinstance(stated.in_, list) else ())]
-
-
 def possible_status(stated: Any, *, strict: bool = False) -> Any:
     """Refuse a condition on a status that none meets; `strict`: of an answer, else of the log, where 0 is none."""
-    wrong = [(path, word) for path, word in words_of(stated) if not _is_met(word, strict)]
+    wrong = [(path, value) for path, value in values_of(stated) if not _is_met(value, strict)]
     if not wrong and not _is_met(stated, strict):
         wrong = [((), stated)]
     if wrong:
-        refuse(*(Mismatch("a status from 100 to 599", path=path, value=word) for path, word in wrong))
+        refuse(*(Mismatch("a status from 100 to 599", path=path, value=value) for path, value in wrong))
     return stated
 
 

@@ -5,6 +5,7 @@ The lock admits one writer for each directory. It is advisory, ends with its pro
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -106,11 +107,13 @@ class Lock:
 def shared_lock(directory: Path, *, alone: bool = False) -> Iterator[None]:
     """Keep writers out, and with `alone` everybody, without writing to the directory; raises StoreLocked.
 
-    A directory without a lock file is not in use.
+    A directory without a lock file is not in use. Raises OSError.
     """
     if not (directory / LOCK).exists():
         yield
         return
+    if (directory / LOCK).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(directory / LOCK))
     file = _acquired(directory, os.O_RDONLY, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
     try:
         yield

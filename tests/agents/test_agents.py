@@ -309,12 +309,6 @@ def test_wrong_options_are_one_line(arguments: list[str], expected: str, capsys:
     assert expected in line
 
 
-def test_a_closed_stdin_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    assert run(["mcp"]) == 2
-    assert capsys.readouterr().err.startswith("bank-emulator: stdin or stdout is closed: ")
-
-
 def test_without_the_sdk_one_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -279,7 +279,7 @@ def test_a_scenario_on_the_current_state_adds_to_it(desk: ControlDesk, kari: Des
         "start": {
             "from": "current",
             "settings": {"calendar": "norway"},
-            "change": [{"account": "99901000014", "balance": "5.00", "creditLine": "1.00"}],
+            "change": [{"account": "9990 10 00014", "balance": "5.00", "creditLine": "1.00"}],
             "add": {
                 "customers": [{"customerNumber": "41829310021", "name": "Nina Ny", "type": "private"}],
                 "accounts": [{"customerNumber": "41829310021", "accountName": "Ny", "bban": "99901200021"}],

@@ -62,6 +62,17 @@ def test_a_file_that_the_system_refuses_is_named(tmp_path: Path, file: str) -> N
     assert str(refused.value) == f"--state {tmp_path / file}: Is a directory"
 
 
+def test_a_check_finds_the_lock_that_a_start_refuses(
+    tmp_path: Path, authority: CertificateAuthority, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assemble(ServeSettings(state=tmp_path), authority=authority).close()
+    lock = tmp_path / "banks" / "default" / "lock"
+    lock.unlink()
+    lock.mkdir()
+    assert main.run(["state", "check", "--state", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"bank-emulator: --state {lock}: Is a directory\n"
+
+
 @pytest.mark.parametrize("file", ["ca.pem", "private/ca-key.pem", "tpps/demo/certificate.pem"])
 def test_a_check_finds_the_certificate_that_a_start_refuses(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str

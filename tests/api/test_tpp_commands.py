@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -12,6 +13,7 @@ from emulator.bank.clock import real_now
 from emulator.ca import FLAWS, CertificateAuthority
 from emulator.cli import tpp
 from tests.api.conftest import Run
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -105,6 +107,19 @@ def test_outside_the_folder_of_the_server_a_command_says_where_it_looked(
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert str(tmp_path / ".bank-emulator") in err
     assert "--state DIR" in err
+
+
+def test_a_tpp_is_named_in_either_form_of_its_letters(run: Run) -> None:
+    run("tpp", "new", normalize("NFD", "Kåre"))
+    for name in (normalize("NFC", "Kåre"), normalize("NFD", "Kåre")):
+        assert run("request", "GET", "/v1/accounts", "--tpp", name)[2].startswith("HTTP 401")
+    assert "'--tpp': must not be empty" in run("request", "GET", "/v1/accounts", "--tpp", "")[2]
+
+
+@cases("arguments", [["a/b"], ["shop", "--flaw", "none"]])
+def test_a_tpp_that_is_refused_has_no_sandbox_ca_created(run: Run, tmp_path: Path, arguments: list[str]) -> None:
+    assert run("tpp", "new", *arguments, "--state", str(tmp_path / "new"))[0] == 2
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_new_sandbox_ca_is_told(run: Run, tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 
 from emulator.api.messages import Request
-from emulator.conformance.check import Check, ready
+from emulator.cli import main
+from emulator.conformance.check import FOLDER, Check, ready
 from emulator.scenario import durations
 from tests.conformance.mutants import MORE_MUTANTS, MUTANTS
 from tests.conformance.plan import HOST, Plan
@@ -27,6 +30,20 @@ def test_a_good_tpp_passes(check: Check) -> None:
     wrong = {name: row["failures"] for name, row in rows.items() if row["verdict"] in ("fail", "warn")}
     assert wrong == {}
     assert rows[check.check]["verdict"] == "pass", rows[check.check]
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_is_shown_as_json_with_the_conditions_of_its_file(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["conformance", "show", name, "--output", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    in_file = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    expected = in_file.pop("expect")
+    assert [each.get("of") for each in shown.pop("expect")] == [
+        each.get("of") for each in ([expected] if isinstance(expected, dict) else expected)
+    ]
+    assert shown["seen"] == in_file["seen"]
 
 
 @pytest.mark.parametrize("name", ["waits-for-the-sca", "ends-at-the-last-page"])

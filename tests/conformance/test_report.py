@@ -181,7 +181,7 @@ expect: {never: {}}
         ("expect: {never", "expect: {nevver", "did you mean never"),
         ("{never: {}}", "{never: {}, at_most: 1}", "Exactly one of"),
         ("{never: {}}", "{never: {}, within: soon}", "a duration"),
-        ("createPayment}", "{near: x}}", "is not valid"),
+        ("createPayment}", "{near: x}}", "There is no member 'near'"),
         ("about: Something that a TPP does.", "", "about"),
         ("check: a-check", "check: another", "but not that of the file"),
     ],

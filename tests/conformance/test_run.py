@@ -173,9 +173,12 @@ def test_an_unknown_check_is_named_with_a_guess() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--command", ""), "--command is empty"),
-        (("--command", "/no/such/program --once"), "there is no program /no/such/program that can be run"),
-        (("--command", "sh -c 'x"), "--command is empty or has an unclosed quotation mark"),
+        (("--command", ""), "in the command ''"),
+        (
+            ("--command", "/no/such/program --once"),
+            "there is no program that can be run in the command '/no/such/program --once'",
+        ),
+        (("--command", "sh -c 'x"), "there is no program that can be run in the command"),
         (("--hook", "nonsense"), "--hook takes an http or https address"),
         (("--command", "true", "--baseline", "no-such-file"), "no-such-file"),
     ],

@@ -71,7 +71,9 @@ def test_a_new_tpp_is_listed_and_its_key_is_for_its_owner(bank: Served) -> None:
     assert "the TPP shop already exists" in again.stderr
 
 
-@pytest.mark.parametrize("name, flaw, message", [("x", "crooked", "There is no flaw"), ("../out", "expired", "")])
+@pytest.mark.parametrize(
+    "name, flaw, message", [("x", "crooked", "is not one of 'expired'"), ("../out", "expired", "")]
+)
 def test_a_tpp_that_cannot_be_is_wrong_use(bank: Served, name: str, flaw: str, message: str) -> None:
     refused = run(bank, "tpp", "new", name, "--flaw", flaw)
     assert refused.returncode == 2

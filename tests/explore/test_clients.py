@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.api.messages import Request
+from emulator.api.messages import Request, Response
 from emulator.assemble.local_banks import LocalBanks
 from emulator.conformance.program import Program
 from emulator.explore import judge
@@ -86,6 +86,18 @@ def test_what_is_sent_after_the_end_of_a_run_is_not_judged() -> None:
     assert (run.requests, len(run.rows)) == (1, 1)
 
 
+def test_a_killed_tpp_gets_no_answer_until_it_is_started_again() -> None:
+    for restarts, lost in ((True, ["after", "before", "before", None]), (False, ["after", None, None, None])):
+        run = Run(of({"tasks": ["read"], "restarts": [1]}), house(), "killed", restarts=restarts)
+        request = Request("GET", f"{urlsplit(run.url).path}/v1/accounts", (HOST,))
+        answers = [house().application.handle(request) for _ in range(3)]
+        run.restarted()
+        answers.append(house().application.handle(request))
+        run.close()
+        assert [answer.delivery.disconnect for answer in answers if isinstance(answer, Response)] == lost
+        assert run.requests == (2 if restarts else 4)
+
+
 ASKS = """
 import os, urllib.request
 try:
@@ -103,7 +115,7 @@ def test_a_start_after_a_kill_is_no_silence_of_the_tpp(tmp_path: Path, monkeypat
     program = tmp_path / "asks.py"
     program.write_text(ASKS)
     sandbox = LocalBanks.in_memory()
-    run = Run(of({"tasks": ["read"], "restarts": [1]}), sandbox, "restarted")
+    run = Run(of({"tasks": ["read"], "restarts": [1]}), sandbox, "restarted", restarts=True)
     judge.Process(Program(shlex.join([sys.executable, str(program)])), restarts=True).play(run)
     sandbox.close()
     assert run.requests == 2

@@ -75,7 +75,7 @@ def test_a_saved_schedule_is_red_with_the_bug_and_green_without(name: str) -> No
 
 def test_a_failure_is_found_and_shrunk() -> None:
     shop, names = PLANTED["never-takes-forbidden"]
-    breakage = first_found(shop, seed=1, runs=20)
+    breakage = first_found(shop, seed=4, runs=20)
     assert breakage.finding.what in names
     schedule = breakage.outcome.schedule
     assert ([fault.fault for fault in schedule.faults], len(schedule.tasks), schedule.restarts) == (

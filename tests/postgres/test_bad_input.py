@@ -167,6 +167,8 @@ def test_a_user_without_rights(tmp_path: Path, guest: str, tables: psycopg.Conne
         "CREATE TABLE other.layout (version int); CREATE TABLE other.bank (id int); CREATE TABLE other.change (id int)",
         "CREATE TABLE other.layout (version int); INSERT INTO other.layout VALUES (1);"
         " CREATE TABLE other.bank (name text); CREATE TABLE other.change (bank text)",
+        "CREATE TABLE other.layout (version int); INSERT INTO other.layout VALUES (-1);"
+        " CREATE TABLE other.bank (name text); CREATE TABLE other.change (bank text)",
     ],
 )
 def test_a_schema_of_something_else(tmp_path: Path, store_url: str, statements: str) -> None:

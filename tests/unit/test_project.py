@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 import emulator
+from tests.planted import FAULTS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -175,3 +176,9 @@ def test_a_variable_says_what_it_holds() -> None:
     bound = re.compile(rf"\b({'|'.join(VAGUE)})(: .+)?(, \w+)*(\(| = | in |, |\))")  # much faster than to parse all
     some = {path: ast.parse(text) for path, text in (texts("emulator") | texts("tests")).items() if bound.search(text)}
     assert {path: vague for path, tree in some.items() if (vague := variables(tree) & VAGUE)} == {}
+
+
+def test_a_planted_fault_quotes_a_line_of_the_code() -> None:
+    for fault in FAULTS:
+        text = (ROOT / "emulator" / fault.file).read_text(encoding="utf-8")
+        assert text.count(fault.old) == 1, f"tests/planted.py: {fault.file}: {fault.about}"

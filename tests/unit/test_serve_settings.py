@@ -168,9 +168,16 @@ def test_the_schema_of_a_store_may_be_in_its_url(options: str, schema: str) -> N
     assert schema_of(url, "named") == "named"
 
 
-def test_a_search_path_that_names_no_plain_schema_is_refused() -> None:
-    with pytest.raises(Failed, match="--store-schema"):
-        read({"store": "postgresql://bank@host/sandbox?options=-csearch_path%3D%22Other one%22"}, {})
+@cases(
+    "rest, text",
+    [
+        ("host/sandbox?options=-csearch_path%3D%22Other one%22", "use --store-schema"),
+        ("ss@host/sandbox", "has an @ in user or password: write it as %40"),
+    ],
+)
+def test_a_url_of_a_store_that_says_something_else_than_meant_is_refused(rest: str, text: str) -> None:
+    with pytest.raises(Failed, match=text):
+        read({"store": f"postgresql://bank:p@{rest}"}, {})
 
 
 @cases("flag, value", [("store-schema", "shop"), ("store-connections", "4"), ("advertise", "10.0.0.7:9000")])

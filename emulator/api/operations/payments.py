@@ -1,8 +1,8 @@
 """Payments: initiation, details, status, authorisations and cancellation, of every product (payments.md).
 
 `details_shown` has the members of the details, `state_shown` those of the status; their form is in
-`api/shapes/answers.py`. A member that Berlin Group
-does not have is listed in berlin-group.md.
+`api/shapes/answers.py`. A member is also listed in payments.md#reading-a-payment and in `BOTH` of
+`tests/api/test_berlin_group.py`, one that Berlin Group does not have in berlin-group.md.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ older than LIFETIME stays `started` until somebody touches it, as its page still
 every reader asks `is_late`. Only its notification is a step of bank time (`lapse`). The ten minutes stand in words in
 `EXPIRED`, the console and consents.md#all-limits. How long a session lasts is in `customers/sessions.py`, a consent in
 `customers/consents.py`. A method is a name in `METHODS`, from which pages, scenarios and the control interface follow;
-its two texts are `sca_method_NAME` and `sca_method_hint_NAME` (`web/pages/wording.py`, in the same order).
+its two texts are `sca_method_NAME` and `sca_method_hint_NAME` (`web/pages/wording.json`, in the same order).
 headers.md#x-psu-authmethod-preferred lists all; one that does not end in _MOBILE or ID is also in `_METHOD` and its
 words (`api/headers.py`).
 

@@ -13,7 +13,7 @@ TPP, person, context and agreement (`Owner`). The next request is refused alread
 The last use is written apart from the request, so that reads go on while the bank cannot write (`note_use`).
 
 LIFETIME is also read by `api/operations/consents.py` (`validUntil`). The 180 days stand in words in `access.py`, in
-`access_lead` (`web/pages/wording.py`), and in consents.md, errors.md, notifications.md and bank-time.md.
+`access_lead` (`web/pages/wording.json`), and in consents.md, errors.md, notifications.md and bank-time.md.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from emulator.bank.customers import people
 from emulator.bank.customers.people import Owner
 from emulator.bank.documents import Consent
 from emulator.bank.errors import BankError
+from emulator.bank.formats import digits_of
 from emulator.bank.ids import fixed_id
 from emulator.bank.kinds import ACCOUNT, CARD, CONSENT
 from emulator.store import StoreUnwritable
@@ -76,7 +77,7 @@ def _selected(bank: Bank, owner: Owner, accounts: list[str] | None) -> tuple[lis
     if accounts is None:
         return account_ids, card_ids
     by_number = {number: a["id"] for a in own for number in (a["iban"], a["bban"])}
-    chosen = {name: by_number.get(name) or resource_shown_as(bank, name) for name in accounts}
+    chosen = {name: by_number.get(digits_of(name)) or resource_shown_as(bank, name) for name in accounts}
     for index, name in enumerate(accounts):
         if chosen[name] not in (*account_ids, *card_ids):
             raise BankError("FORMAT_ERROR", f"The person has no account {name} to share.", f"accounts[{index}]")

@@ -4,7 +4,8 @@ The steps to add one, and what of it is written by hand: add-product.md. The bod
 `api/shapes/payments.py`, its rules are in `bank/scheme/rules.py`, its flow is in `bank/payment/flows.py`. When it is
 executed (cut-off, banking days) is in `bank/scheme/execution.py`, which knows no product: a rule for one product is a
 member of `Product` that its flow passes on. Fee, header column, example, its rows in the manual's tables and its
-example answers follow from the members.
+example answers follow from the members. `tests/api/test_control_ready_scenarios.py` plays every scenario with it, with
+a body of its kind.
 """
 
 from __future__ import annotations

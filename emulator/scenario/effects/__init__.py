@@ -8,7 +8,7 @@ effects (`api/service.py`, `web/wire.py`). One that changes how an answer is del
 `assemble/forwarding.py` passes on by name.
 
 `python -m tests.docs.sections` writes its rows in scenario-language.md, ready-scenarios.md and find-the-fault.md.
-Tests: `tests/api/test_control_effects.py`, and a scenario of its own in `scenarios/`, whose
+Tests: `tests/api/test_control_effects.py`, which lists the names, and a scenario of its own in `scenarios/`, whose
 promise is a row of `PROMISES` in `tests/api/test_control_ready_scenarios.py`. The steps to add one: add-effect.md.
 """
 

@@ -190,9 +190,9 @@ def _make(session: StoreSession, version: int) -> None:
 def _version(session: StoreSession, most: int) -> int:
     """The version of the tables; StoreLayoutNewer if it is above `most`."""
     rows = session.rows("SELECT version FROM {schema}.layout")
-    if not rows or not isinstance(rows[0][0], int):
+    version = rows[0][0] if rows else None
+    if not isinstance(version, int) or version < 1:
         raise _foreign(session)
-    version = rows[0][0]
     if version > most:
         raise StoreLayoutNewer(
             f"the tables in schema {session.schema} have version {version}, and this program knows {most}:"

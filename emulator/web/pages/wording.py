@@ -1,4 +1,7 @@
-"""The words of pages: their texts in Norwegian and English, and how amounts, account numbers and dates are written."""
+"""The words of pages: how amounts, account numbers and dates are written, and the texts of `wording.json`.
+
+That file has by key the Norwegian text and the English one.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_a_session_is_no_other_tpps_whatever_stands_in_their_ids(bank: Bank) -> 
     assert sessions.with_id(bank, f"{TPP}|S", "1") == []
 
 
-@pytest.mark.parametrize("name", ["a-1", "99901111111", "NO0099901111111"])
+@pytest.mark.parametrize("name", ["a-1", "99901111111", "9990.11.11111", "NO0099901111111", "NO00 9990 1111 111"])
 def test_an_account_is_named_by_id_or_either_number_and_shared_once(bank: Bank, name: str) -> None:
     sca_control.approve(bank, opened(bank), national_id=KARI, accounts=[name, "a-1", "card-1", "card-1"])
     consent = consents.current(bank, people.Owner(TPP, KARI, "PRIVATE", None))

@@ -559,15 +559,6 @@ def only_readable(check: Callable[..., None], directory: Path, **options: Any) -
     check(directory, **options)
 
 
-def test_the_key_of_an_earlier_version_moves_to_its_folder(tmp_path: Path) -> None:
-    first = authority(tmp_path)
-    (tmp_path / "private" / "ca-key.pem").rename(tmp_path / "ca-key.pem")
-    (tmp_path / "private").rmdir()
-    assert authority(tmp_path).certificate == first.certificate
-    assert [path.name for path in tmp_path.rglob("*key.pem")] == ["ca-key.pem"]
-    assert not (tmp_path / "ca-key.pem").exists()
-
-
 @pytest.mark.parametrize(
     "place",
     ["private/ca-key.pem", "tpps", "tpps/demo", "tpps/demo/key.pem", "banks/default/journal", "banks/x/snapshots/one"],

@@ -167,18 +167,12 @@ async def test_a_client_that_waits_with_its_body_is_told_to_go_on(authority: Cer
         ),
         (b"GET /v1/x HTTP/1.1\r\nX-Test: \xe6", b"", 400, "the value of the header X-Test must be one line of text"),
         (b"OPTIONS * HTTP/1.1", b"", 400, "must start with /, not '*'"),
-        (b"POST /v1/x HTTP/1.1\r\nContent-Length: 4", b"1234", 413, "The body is larger than 3 bytes."),
+        (b"POST /v1/x HTTP/1.1\r\nContent-Length: 1048577", bytes(1048577), 413, "Maximum request body size 1048576"),
     ],
 )
 async def test_what_the_proxy_itself_refuses_is_told_as_the_bank_does(
-    authority: CertificateAuthority,
-    monkeypatch: pytest.MonkeyPatch,
-    head: bytes,
-    body: bytes,
-    status: int,
-    message_part: str,
+    authority: CertificateAuthority, head: bytes, body: bytes, status: int, message_part: str
 ) -> None:
-    monkeypatch.setattr("emulator.client.proxy.LARGEST_BODY", 3)
     async with proxy("http://127.0.0.1:1", authority) as address:
         answer = await asked_raw(address, head, body)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from emulator.bank.errors import BankError
 from emulator.bank.feed import EFFECTS
-from emulator.bank.settings import TAKES, Settings, merged
+from emulator.bank.settings import TAKES, Settings, from_text, merged
 from tests.cases import cases
 
 MATCHES: tuple[Any, ...] = (
@@ -62,5 +63,7 @@ def test_what_a_setting_takes_is_what_its_schema_lets_pass(name: str) -> None:
     taken = [value for value in VALUES if takes.fits(value)]
     assert taken == [value for value in VALUES if fits.is_valid(value)]
     assert taken
+    typed = [value if isinstance(value, str) else json.dumps(value) for value in taken]
+    assert [from_text(name, text) for text in typed] == taken
     with pytest.raises(BankError, match=f"The setting {name} must be "):
         merged(Settings(), {name: "sideways"})

@@ -1,4 +1,4 @@
-"""What a value must be like: exact, with *, {gt, lt, in, regex, absent}, nested."""
+"""What a value must be like: exact, with *, {gt, lt, in, not, regex, absent}, nested."""
 
 from __future__ import annotations
 
@@ -66,6 +66,16 @@ def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
         ({"in": ["null", "x"]}, ABSENT, False),
         ({"in": ["x", "*"]}, {"any": "thing"}, True),
         ({"in": ["x", 10]}, "10.00", True),
+        ({"not": "NOK"}, "EUR", True),
+        ({"not": "N*"}, "NOK", False),
+        ({"not": "NOK"}, ABSENT, True),
+        ({"not": 10}, "10.00", False),
+        ({"not": {"in": ["NOK", "E*"]}}, "EUR", False),
+        ({"not": {"gt": 10}}, 10, True),
+        ({"not": {"absent": False}}, "x", False),
+        ({"not": "NOK", "absent": False}, ABSENT, False),
+        ({"gt": 10, "not": {"in": [20, 30]}}, 20, False),
+        ({"a": {"not": "x"}}, {"a": "y"}, True),
         ({"regex": "^NO[0-9]{13}$"}, "NO8599901000014", True),
         ({"regex": "^NO[0-9]{13}$"}, "NO859990100001", False),
         ({"absent": True}, ABSENT, True),
@@ -104,10 +114,29 @@ def test_an_expectation_is_strict_about_types(wanted: Any, value: Any, expected:
 
 
 def test_a_text_is_not_compared_with_each_of_many_others() -> None:
-    few, many = (condition({"in": [f"x{n}" for n in range(size)]}) for size in (2, 1000))
-    assert conditions.fits(few, "x1")
-    assert conditions.fits(many, "x1")  # from now on each is like a further request
-    assert calls(lambda: conditions.fits(many, "y")) == calls(lambda: conditions.fits(few, "y"))
+    few, many = (
+        conditions.matcher(condition({"in": [f"x{n}" for n in range(size)]}), strict=False) for size in (2, 1000)
+    )
+    assert few("x1")
+    assert many("x1")
+    assert calls(lambda: many("y")) == calls(lambda: few("y"))
+
+
+@cases(
+    "wanted, values, expected",
+    [
+        ("a", ("a", "b"), True),
+        ("a", (), False),
+        ({"absent": True}, (), True),
+        ({"not": "a"}, ("b", "c"), True),
+        ({"not": "a"}, ("a", "b"), False),
+        ({"not": "a"}, (), True),
+        ({"not": {"in": ["a", "b"]}, "absent": False}, (), False),
+        ({"regex": "^b", "not": "a"}, ("a", "b"), False),
+    ],
+)
+def test_of_several_values_one_fits_and_none_is_excluded(wanted: Any, values: tuple[str, ...], expected: bool) -> None:
+    assert conditions.meets(condition(wanted), values) is expected
 
 
 @given(st.text(alphabet="ab*", max_size=8), st.text(alphabet="ab", max_size=8))
@@ -125,8 +154,15 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
         ({"in": "x"}, ["in: Expected a list, found the text 'x'."]),
         ({"absent": "yes"}, ["absent: Expected true or false, found the text 'yes'."]),
         ({"regex": "(a"}, ["regex: This is not a regular expression of RE2: missing ): (a."]),
-        ({"gt": 1, "amount": 2}, ["amount: There is no member 'amount'; expected one of absent, gt, in, lt, regex."]),
+        (
+            {"gt": 1, "amount": 2},
+            ["amount: There is no member 'amount'; expected one of absent, gt, in, lt, not, regex."],
+        ),
         ({"a": {"b": {"lt": None}}}, ["a.b.lt: Expected a number, found nothing."]),
+        ({"not": ["a"]}, ["not: Expected one value; several are written as {in: [...]}."]),
+        ({"not": {"eq": "a"}}, ["not.eq: There is no member 'eq'; expected one of absent, gt, in, lt, not, regex."]),
+        ({"not": None}, ["not: No request has null here; {absent: true} means that there is nothing."]),
+        ({"not": "a", "absent": True}, [": Nothing is absent and fits another operator too."]),
     ],
 )
 def test_a_condition_with_a_mistake_is_explained(wanted: Any, problems: list[str]) -> None:
@@ -139,10 +175,11 @@ def test_a_header_has_one_value() -> None:
 
 
 def test_differences_say_where_and_why() -> None:
-    wanted = condition({"a": {"b": "x"}, "list": [{"code": "X", "n": 1}]})
-    value = {"a": {"b": 5}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]}
+    wanted = condition({"a": {"b": "x", "c": {"not": {"in": [1, 2]}}}, "list": [{"code": "X", "n": 1}]})
+    value = {"a": {"b": 5, "c": 2}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]}
     differences = conditions.differences(wanted, value, strict=True)
     assert [(written(path), text) for path, text in differences] == [
         ("a.b", "expected the text 'x', found the number 5"),
+        ("a.c", "expected anything but one of 1, 2, found the number 2"),
         ("list[0].n", "expected the number 1, found the number 2"),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from emulator.api.messages import Request
 from emulator.api.operations import operation_ids
+from emulator.bank.validation import validate
 from emulator.scenario.matching import Facts, When
 from tests.cases import cases
 from tests.unit.effort import calls
@@ -25,6 +26,11 @@ TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
         ({"query": {"a": "3", "b": "2"}}, True),
         ({"query": {"A": "3"}}, False),
         ({"query": {"empty": ""}}, True),
+        ({"headers": {"x-one": {"not": "2"}, "x-three": {"not": "2"}}}, True),
+        ({"headers": {"x-one": {"not": "3"}}}, False),
+        ({"query": {"a": {"not": {"in": ["2", "3"]}}}}, False),
+        ({"path": {"not": "/v1/accounts"}}, False),
+        ({"method": {"not": "GET"}}, False),
     ],
 )
 def test_any_value_of_a_name_may_fit(when: dict[str, object], fits: bool) -> None:
@@ -37,6 +43,45 @@ def test_a_body_is_read_in_the_charset_in_which_the_bank_reads_it(content_type: 
     body = '{"creditorName": "Bjørn Ås"}'.encode("latin-1" if "8859" in str(content_type) else "utf-8")
     request = Request("POST", "/v1/payments/x", tuple(("Content-Type", value) for value in content_type), body)
     assert named.fits(Facts(request, None))
+
+
+PERSON = "3f1c9a52-6c7b-4a0e-8f43-0d9a1c2b3e4f"
+
+
+@cases(
+    "stated, fits",
+    [
+        (PERSON, True),
+        (PERSON.upper(), True),
+        ({"in": ["x", PERSON.upper()]}, True),
+        ({"not": PERSON.upper()}, False),
+        ({"not": {"in": ["x", PERSON.upper()]}}, False),
+    ],
+)
+def test_an_id_is_compared_without_regard_to_case_under_not_too(stated: object, fits: bool) -> None:
+    sent = Facts(Request("GET", TARGET, (("PSU-ID", PERSON.upper()),)), None)
+    assert conditions({"headers": {"PSU-ID": stated}}).fits(sent) is fits
+    assert conditions({"psu": stated}).fits(sent) is fits
+
+
+@cases(
+    "when, problem",
+    [
+        (
+            {"operation": {"not": "createPaymnt"}},
+            "operation.not: There is no operation 'createPaymnt'; did you mean createPayment?",
+        ),
+        ({"product": {"not": {"in": ["sepa"]}}}, "product.not.in[0]: There is no product 'sepa'"),
+        (
+            {"operation": "createPayment", "method": {"not": "POST"}},
+            "method: No request meets this condition and the others.",
+        ),
+        ({"operation": {"not": "*"}}, "operation: No request meets this condition."),
+    ],
+)
+def test_a_rule_that_no_request_meets_is_refused_under_not_too(when: dict[str, object], problem: str) -> None:
+    _, (first, *_) = validate(When, when)
+    assert f"{first.where()}: {first.text}".startswith(problem)
 
 
 class Counted(tuple[tuple[str, str], ...]):
