@@ -346,13 +346,17 @@ class Connection(BaseProtocol):
         transport = self.transport
         if transport is None or transport.is_closing():
             return
-        self._ended = not (self._client_ended or self._all.ending) and transport.can_write_eof()  # TLS waits by itself
+        self._ended = not self._client_ended and transport.can_write_eof()  # TLS waits for the client by itself
         with suppress(OSError):  # the client has reset the connection, which nobody has heard of yet
             if self._ended:
                 transport.write_eof()
-                self._expect(self._limits.linger_seconds, self._close)
+                self._linger()
                 return
         self._close()
+
+    def _linger(self) -> None:
+        limits = self._limits
+        self._expect(limits.last_linger_seconds if self._all.ending else limits.linger_seconds, self._close)
 
     @property
     def unanswered(self) -> bool:
@@ -361,7 +365,9 @@ class Connection(BaseProtocol):
 
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
-        if self._ended or self._message is None:
+        if self._ended:
+            self._linger()
+        elif self._message is None:
             self._close()
         elif self._client_ended and self._lasts:
             self.drop()

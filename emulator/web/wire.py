@@ -46,6 +46,7 @@ class Limits:
     idle_seconds: float = 75.0  # between requests, then closed
     write_seconds: float = 30.0  # for a client that does not read its answer, then aborted
     linger_seconds: float = 2.0  # of reading after the last answer, so that the client receives it
+    last_linger_seconds: float = 0.1  # the same at SIGTERM: a bank that others share waits for it
     drain_seconds: float = 6.0  # for requests in progress at SIGTERM
     comment_seconds: float = 15.0  # between the comments that keep an event stream open
     event_bytes: int = 1024 * 1024  # of events for a client that does not read, then aborted

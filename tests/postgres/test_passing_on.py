@@ -417,7 +417,7 @@ class Console(Visitor):
         return Page(answer)
 
 
-async def test_the_console_lists_banks_and_creates_and_deletes_snapshots_wherever_they_are(
+async def test_the_console_creates_and_deletes_banks_and_snapshots_wherever_they_are(
     one: Process, two: Process, bank: str
 ) -> None:
     from urllib.parse import urlencode
@@ -429,14 +429,21 @@ async def test_the_console_lists_banks_and_creates_and_deletes_snapshots_whereve
         location = answer.headers.get("location")
         return answer if location is None else await Console(each).page("GET", location)
 
-    for each in (one, two):
+    for each, other in ((one, two), (two, one)):
         page = await Console(each).page("GET", "/console/banks")
         assert f'href="/banks/{bank}/console"' in page.source
+        page = await pressed(each, page, "/banks", bank="shown")
+        assert 'href="/banks/shown/console"' in (await Console(other).page("GET", "/console/banks")).source
+        await other.control("GET", "clock", bank="shown")
         page = await Console(each).page("GET", "/console/snapshots")
         page = await pressed(each, page, "/snapshots", snapshot="once")
         page = await pressed(each, page, "/snapshots/once/delete")
-        page = await pressed(each, page, "/snapshots/once/delete")  # yes, really
+        page = await pressed(each, page, "/snapshots/once/delete")
         assert "No snapshots yet." in page.text
+        page = await Console(other).page("GET", "/console/banks")
+        page = await pressed(other, page, "/banks/shown/delete")
+        page = await pressed(other, page, "/banks/shown/delete")  # yes, really
+        await each.control("GET", "clock", bank="shown", status=404)
 
 
 async def test_who_logs_out_of_the_console_has_logged_out_at_every_process(tmp_path: Path, store_url: str) -> None:

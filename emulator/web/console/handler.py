@@ -183,8 +183,8 @@ class Console(BarePages):
             query=read_query(request),
             form=form,
         )
-        if segments == ["events"] and request.method != "POST":
-            return finished(screen.send(request.method, "events"))
+        if segments in (["events"], ["openapi.json"]) and request.method != "POST":
+            return finished(screen.send(request.method, segments[0]))
         try:
             view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:

@@ -25,12 +25,16 @@ _PLACES = {"path": "Path", "query": "Query", "header": "Headers"}
 
 @dataclass(frozen=True)
 class Book:
-    """One OpenAPI document: the path of its page, its title, its address, and its builder."""
+    """One OpenAPI document: the path of its page, its title, its address, where a browser reads it, and its builder.
+
+    A link cannot send the control token, so a browser that has logged in reads the control document at the console.
+    """
 
     path: str
     title: str
     lead: str
     document: str
+    source: str
     make: Callable[[], Mapping[str, Any]]
 
     @cached_property
@@ -55,6 +59,7 @@ class DocsPage(BarePages):
                 "TPP operations",
                 "The operations for third-party providers. Every request is signed.",
                 "/openapi.json",
+                "/openapi.json",
                 operations,
             ),
             "control": Book(
@@ -62,6 +67,7 @@ class DocsPage(BarePages):
                 "Control operations",
                 "The operations for tests and tools. Requests are not signed.",
                 "/_emulator/openapi.json",
+                "/console/openapi.json",
                 control,
             ),
         }
@@ -112,6 +118,7 @@ class DocsPage(BarePages):
         operation = reference.operations.get(name)
         if operation is None:
             return self._missing(request, f"{book.path}/{name}")
+        rules = "".join(operation.get("externalDocs", {}).get("url", "").rpartition("/docs/")[1:])
         return self._shown(
             request,
             "docs/operation.html",
@@ -120,7 +127,8 @@ class DocsPage(BarePages):
             book=book,
             operation=operation,
             reference=reference,
-            rules="".join(operation.get("externalDocs", {}).get("url", "").rpartition("/docs/")[1:]),
+            rules=rules,
+            rules_title=_title_of(rules),
         )
 
     def _search(self, request: Request) -> Response:
@@ -161,6 +169,14 @@ class DocsPage(BarePages):
             base=request.base + request.prefix,
             **values,
         )
+
+
+def _title_of(rules: str) -> str:
+    """The title of the section that a link to the manual leads to; empty for no link."""
+    address, _, anchor = rules.removeprefix("/docs/").partition("#")
+    sections = manual.pages()[address].sections if rules else ()
+    titles = (f"{one.place}: {one.title}" if anchor else one.title for one in sections if one.anchor == anchor)
+    return next(titles, rules)
 
 
 # The operations of an OpenAPI document

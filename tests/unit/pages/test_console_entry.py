@@ -66,6 +66,15 @@ def test_the_login_makes_who_guesses_the_token_wait(guarded: Living, monkeypatch
     assert logged_in(TOKEN) == 303
 
 
+def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living) -> None:
+    browser = guarded.visitor()
+    assert 'href="/console/openapi.json"' in browser.get("/docs/control").source
+    assert browser.get("/console/openapi.json").status == 401
+    document = entered(guarded).get("/console/openapi.json")
+    assert (document.status, document.headers["content-type"]) == (200, "application/json; charset=utf-8")
+    assert '"advanceClock"' in document.source
+
+
 def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> None:
     browser = guarded.visitor()
     answer = browser.post("/console/login", [("token", TOKEN)])
