@@ -72,8 +72,8 @@ def admit(call: Call) -> access.Caller | None:
         call.bank, claimed, resource=resource, kind=operation.resource, quota=operation.quota
     )
     exhausted = call.script.quota_exhausted
-    if operation.quota and resource and (exhausted or not claimed.attended):
-        access.count_unattended(call.bank, claimed, caller.resource, operation.quota, exhausted=exhausted)
+    if operation.quota and caller.held is not None and (exhausted or not claimed.attended):
+        access.count_unattended(call.bank, claimed, caller.held["id"], operation.quota, exhausted=exhausted)
     return caller
 
 

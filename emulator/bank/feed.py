@@ -10,6 +10,7 @@ pydantic.
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
@@ -163,9 +164,9 @@ class FeedEffect(Model):
             refuse(Mismatch(text="A pending entry has no bookingDate.", path=("when", "bookingDate")))
         return self
 
+    @abstractmethod
     def through(self, one: Shown, ids: Ids) -> list[Shown]:
         """The entries that are shown in place of one on which it acts."""
-        raise NotImplementedError
 
     def concerns(self, entry: Entry, accounts: Sequence[str], ids: Ids) -> bool:
         """Whether it acts on an entry; `accounts`: the id and numbers of its account or card."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import orjson
@@ -164,19 +165,19 @@ class LoadedDocuments:
         else:
             start = min(stop, start + offset)
             stop = stop if limit is None else min(stop, start + limit)
-        rows, numbers = table.rows, table.numbers
-        return [rows[numbers[entry[-1]]] for entry in entries.islice(start, stop, reverse=reverse)]
+        rows, within = table.rows, entries[start:stop]
+        at = 2 if group is None else 3  # of the number in an entry; counted from its end, it takes longer
+        return [rows[entry[at]] for entry in (reversed(within) if reverse else within)]
 
     def ids_at(self, kind: Kind[Any], order: str, by: Value) -> list[str]:
         """The ids of the documents with this `by` in an order without groups, in insertion order."""
-        table = self.tables[kind.name]
-        entries, start, stop = table.keys.between(order, None, by, by)
-        return sorted((entry[-1] for entry in entries.islice(start, stop)), key=table.numbers.__getitem__)
+        entries, start, stop = self.tables[kind.name].keys.between(order, None, by, by)
+        return [entry[-2] for entry in sorted(entries[start:stop], key=itemgetter(-1))]
 
     def range_ids(self, kind: Kind[Any], order: str, *, group: str | None = None) -> list[str]:
         """The ids of the documents of `range` without bounds."""
         entries, start, stop = self.tables[kind.name].keys.between(order, group, None, None)
-        return [entry[-1] for entry in entries.islice(start, stop)]
+        return [entry[-2] for entry in entries[start:stop]]
 
     def range_count(
         self,
@@ -195,7 +196,7 @@ class LoadedDocuments:
         """The smallest `by` value in the orders of this name, without groups; None if all are empty."""
         tables = self.tables
         return min(
-            [entries[0][-2] for kind in kinds if (entries := tables[kind.name].keys.orders[order])], default=None
+            [entries[0][-3] for kind in kinds if (entries := tables[kind.name].keys.orders[order])], default=None
         )
 
     def json(self) -> tuple[int, Iterator[bytes]]:

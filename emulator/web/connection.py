@@ -23,11 +23,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
 
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.hdrs import HOST
+from aiohttp.hdrs import ACCEPT_ENCODING, HOST
 from aiohttp.http import HttpProcessingError, HttpRequestParser, HttpVersion11, RawRequestMessage, StreamWriter
 from aiohttp.streams import StreamReader
 
@@ -46,11 +48,15 @@ _AROUND = 8  # bytes of chunk sizes for a byte of the body: the smallest chunk h
 
 
 class Connection(BaseProtocol):
-    def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+    """A connection of `all_of`; `base` decides the base of links."""
+
+    def __init__(self, all_of: Connections, base: wire.Base) -> None:
+        loop = asyncio.get_running_loop()
         super().__init__(loop)
-        self._listener = listener
-        self._handler = listener.handler
-        self._limits = listener.limits
+        self._all = all_of
+        self._base = base
+        self._handler = all_of.handler
+        self._limits = all_of.limits
         self._http = HttpRequestParser(
             self,
             loop,
@@ -69,8 +75,7 @@ class Connection(BaseProtocol):
         self._message: RawRequestMessage | None = None  # the request that is read or answered
         self._body: StreamReader | None = None  # of `_message`
         self._task: asyncio.Task[None] | None = None  # answers `_message`
-        self._answered = False  # the answer to `_message` is computed
-        self._written = False  # bytes of it were sent
+        self._written = False  # bytes of the answer to `_message` were sent
         self._held = False  # the client may send nothing more for the moment
         self._deaf = False  # what the client sends is ignored
         self._client_ended = False  # the client has closed its sending side, and still reads
@@ -84,16 +89,16 @@ class Connection(BaseProtocol):
         super().connection_made(transport)
         name = transport.get_extra_info("peername")
         self._peer = str(name[0]) if isinstance(name, tuple) else None
-        self._listener.open.add(self)
+        self._all.open.add(self)
         self._timer = asyncio.get_running_loop().call_later(self._limits.head_seconds, self._close)
-        if self._listener.ending:
+        if self._all.ending:
             self.drop()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self._deaf = True
         self._timer.cancel()
-        self._listener.open.discard(self)
+        self._all.open.discard(self)
         self._left.set()
         self._body = None
         del self._http  # or the two would keep one another until a collection
@@ -114,7 +119,7 @@ class Connection(BaseProtocol):
         A client that closes its side during a scripted delay most likely gave up, and must not delay a shutdown. TLS
         has no half-closed state.
         """
-        if self._deaf or self._task is None or (self._listener.ending and self._lasts):
+        if self._deaf or self._task is None or (self._all.ending and self._lasts):
             return False
         self._client_ended = self.transport is not None and self.transport.can_write_eof()
         return self._client_ended
@@ -173,26 +178,22 @@ class Connection(BaseProtocol):
         elif body.is_eof():
             self._fed = size  # part of it may belong to the next head
             self._timer.cancel()
-            self._written = False
             self._task = asyncio.get_running_loop().create_task(self._answer(message, body.read_nowait()))
         elif self._fed > wire.MAX_HEAD_BYTES + _AROUND * body.total_bytes:
             what = f"its chunk sizes and trailers are longer than {wire.MAX_HEAD_BYTES} bytes"
             self._refuse(wire.wire_refusal(400, f"The body cannot be read: {what}."))
         elif began:
-            self._expect(self._limits.body_seconds, self._body_too_slow)
-            if message.version == HttpVersion11 and "Expect" in message.headers:
-                self._send(_CONTINUE)
-
-    def _body_too_slow(self) -> None:
-        self._refuse(wire.wire_refusal(408, f"The body did not arrive within {self._limits.body_seconds:g} seconds."))
+            seconds = self._limits.body_seconds
+            text = f"The body did not arrive within {seconds:g} seconds."
+            self._expect(seconds, lambda: self._refuse(wire.wire_refusal(408, text)))
+            if message.version == HttpVersion11 and "Expect" in message.headers and self.transport is not None:
+                self.transport.write(_CONTINUE)
 
     # Answering
 
     async def _answer(self, message: RawRequestMessage, body: bytes) -> None:
         try:
-            answer = await self._handler.answer(self._request(message, body))
-            self._answered = True
-            goes_on = await self._deliver(message, answer)
+            goes_on = await self._deliver(message, await self._handler.answer(self._request(message, body)))
         except ConnectionError:  # the client has disconnected
             self.drop()
         except Exception as error:
@@ -202,7 +203,7 @@ class Connection(BaseProtocol):
             else:
                 self._refuse(wire.wire_refusal(500, "The bank could not answer."))
         else:
-            if goes_on and not self._listener.ending:  # a later request may be one to a bank that is handed over
+            if goes_on and not self._all.ending:  # a later request may be one to a bank that is handed over
                 self._go_on()
             else:
                 self._end()
@@ -212,13 +213,13 @@ class Connection(BaseProtocol):
         target = message.path or ""  # a CONNECT without target has None
         if not target.startswith("/"):
             target = wire.origin_form(message) or "/"
-        base = self._listener.base.of(message.headers.get(HOST))
+        base = self._base.of(message.headers.get(HOST))
         return Request(message.method, target, wire.fields(message), body, base, peer=self._peer)
 
     async def _deliver(self, message: RawRequestMessage, answer: Response | Stream) -> bool:
         """Send an answer, or what its delivery says; returns whether another request may follow."""
         if isinstance(answer, Stream):
-            await self._send_events(message, answer)
+            await self._send_events(answer)
             return False
         delivery = answer.delivery
         if delivery is not AT_ONCE and (
@@ -226,24 +227,18 @@ class Connection(BaseProtocol):
         ):
             self.drop()
             return False
-        last = message.should_close or self._listener.ending
-        if answer.parts is None:
-            self._send(wire.complete(wire.encoded(answer, wire.accept_encoding(message)), message, last=last))
-            if self.writing_paused:
-                await self._drain()
-        else:
-            async for block in wire.blocks(answer, answer.parts, message, last=last):
-                self._send(block)
-                if self.writing_paused:
-                    await self._drain()
+        last = message.should_close or self._all.ending
+        accepted = ", ".join(message.headers.getall(ACCEPT_ENCODING, ()))
+        await self._send(wire.complete(wire.encoded(answer, accepted), message, last=last))
+        if answer.parts is not None and message.method != "HEAD":
+            async for part in answer.parts:
+                await self._send(part)
                 await asyncio.sleep(0)  # for other requests
         return not last
 
-    async def _send_events(self, message: RawRequestMessage, stream: Stream) -> None:
+    async def _send_events(self, stream: Stream) -> None:
         """Send events as they are pushed, until the client disconnects or stops reading, or the stream ends."""
-        self._send(wire.head(stream, [wire.CLOSE]))
-        if message.method == "HEAD":
-            return
+        await self._send(wire.head(stream, [wire.CLOSE]))
         self._stop_reading()
         watchers = self._handler.watchers
         unsubscribe = stream.subscribe(self._push)
@@ -259,33 +254,29 @@ class Connection(BaseProtocol):
         transport = self.transport
         if chunk is None:
             self._left.set()
-        elif transport is None or transport.is_closing():
-            return
-        elif transport.get_write_buffer_size() > self._limits.event_bytes:
-            self.drop()
-        else:
-            transport.write(chunk)
+        elif transport is not None and not transport.is_closing():
+            if transport.get_write_buffer_size() > self._limits.event_bytes:
+                self.drop()
+            else:
+                transport.write(chunk)
 
-    def _send(self, data: bytes) -> None:
-        """Write to the client; raises ConnectionResetError if it has disconnected."""
+    async def _send(self, data: bytes) -> None:
+        """Write to the client and wait for one that reads slowly; ConnectionResetError if it has disconnected."""
         transport = self.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has disconnected")
         self._written = True
         transport.write(data)
-
-    async def _drain(self) -> None:
-        """Wait for a client that reads slowly, and drop one that does not read."""
-        self._expect(self._limits.write_seconds, self.drop)
-        await StreamWriter(self, asyncio.get_running_loop()).drain()
-        self._timer.cancel()
+        if self.writing_paused:
+            self._expect(self._limits.write_seconds, self.drop)
+            await StreamWriter(self, asyncio.get_running_loop()).drain()
+            self._timer.cancel()
 
     async def _is_gone(self, seconds: float) -> bool:
         """Wait until the client disconnects or the server stops, at most `seconds`; returns whether that happened."""
         self._lasts = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._left.wait()
+            await asyncio.wait_for(self._left.wait(), seconds)
         self._lasts = False
         return self._left.is_set()
 
@@ -296,7 +287,7 @@ class Connection(BaseProtocol):
         if self._message is not None and self._message.upgrade:
             self._http.set_upgraded(True)  # or what follows would be dropped, unless websocket was offered
         self._message = self._body = self._task = None
-        self._answered = False
+        self._written = False
         self._head = b""
         self._expect(min(self._limits.head_seconds, self._limits.idle_seconds), self._silent)
         self._http.message_consumed()
@@ -355,25 +346,22 @@ class Connection(BaseProtocol):
         transport = self.transport
         if transport is None or transport.is_closing():
             return
-        if self._client_ended or not transport.can_write_eof():  # TLS waits for the client by itself
-            self._close()
-            return
-        try:
-            transport.write_eof()
-        except OSError:  # the client has reset the connection, which nobody has heard of yet
-            self._close()
-            return
-        self._ended = True
-        self._linger()
+        self._ended = not self._client_ended and transport.can_write_eof()  # TLS waits for the client by itself
+        with suppress(OSError):  # the client has reset the connection, which nobody has heard of yet
+            if self._ended:
+                transport.write_eof()
+                self._linger()
+                return
+        self._close()
 
     def _linger(self) -> None:
         limits = self._limits
-        self._expect(limits.last_linger_seconds if self._listener.ending else limits.linger_seconds, self._close)
+        self._expect(limits.last_linger_seconds if self._all.ending else limits.linger_seconds, self._close)
 
     @property
     def unanswered(self) -> bool:
-        """Whether a request waits for its answer, not only the client for the rest of it."""
-        return self._message is not None and not (self._answered or self._deaf)
+        """Whether a request waits for its answer, not only the client for the rest of it, or for the end of a delay."""
+        return self._message is not None and not (self._written or self._lasts or self._deaf)
 
     def finish(self) -> None:
         """Close, now or after the current answer; do not wait for a client that gave up (see eof_received)."""
@@ -403,32 +391,29 @@ class Connection(BaseProtocol):
         self._timer = asyncio.get_running_loop().call_later(seconds, late)
 
 
-class Listener:
-    """The connections of one listening address; `base` decides the base of links."""
+@dataclass(eq=False)
+class Connections:
+    """The open connections of a server."""
 
-    def __init__(self, handler: Handler, base: wire.Base, limits: wire.Limits) -> None:
-        self.handler = handler
-        self.base = base
-        self.limits = limits
-        self.open: set[Connection] = set()
-        self.ending = False
+    handler: Handler
+    limits: wire.Limits
+    open: set[Connection] = field(default_factory=set)
+    ending: bool = False
 
-    def __call__(self) -> Connection:
-        return Connection(self, asyncio.get_running_loop())
+    async def end(self, leave: Callable[[], Awaitable[None]]) -> None:
+        """Accept no new requests, answer those in progress within the time limit, close every connection.
 
-    async def answered(self) -> None:
-        """Return once all requests in progress have answers, which clients may still be reading."""
-        while any(connection.unanswered for connection in self.open):
-            await asyncio.sleep(_LOOK)
-
-    async def drain(self) -> None:
-        """Accept no new requests, answer those in progress within the time limit, close every connection."""
+        `leave` is called once all of these have answers, which clients may still be reading.
+        """
         self.ending = True
         for connection in tuple(self.open):
             connection.finish()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.limits.drain_seconds):
-                while self.open:
-                    await asyncio.sleep(_LOOK)
+        until = monotonic() + self.limits.drain_seconds
+        while any(connection.unanswered for connection in self.open) and monotonic() < until:
+            await asyncio.sleep(_LOOK)
+        leaving = asyncio.ensure_future(leave())
+        while self.open and monotonic() < until:
+            await asyncio.sleep(_LOOK)
         for connection in tuple(self.open):
             connection.drop()
+        await leaving

@@ -11,7 +11,7 @@ places, and moves as the loop calls:
                     a thread prepares that, the thread
 
 No answer leaves before the changes of its turn are stored: with the end of the turn, or, where an fsync or a commit
-follows, when that is awaited (`_deliver_later`); the next turn may be computed meanwhile.
+follows, when that is awaited (`_stored`); the next turn may be computed meanwhile.
 
     failure                             consequence
     a handler raises                    that request alone gets the error (500); the others of the turn go on
@@ -29,9 +29,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from ssl import SSLContext
-from typing import Protocol
+from typing import Any, Protocol
 
 from emulator.api.headers import Headers
 from emulator.api.messages import Answered, Request, Response, Stream, Unfinished
@@ -43,13 +45,14 @@ logger = logging.getLogger(__name__)
 
 LONGEST = 64  # requests in a turn; if a thousand arrive together, the first must not wait for the last
 _SHORTEST_PAUSE = 0.005  # seconds: a due time in the past must not become a busy loop
-_LONGEST_PAUSE = 3600.0
+_LONGEST_PAUSE = 3600.0  # the clock of the loop stands still while the machine is suspended
 _SLOWER = 4.0  # factor for the pause after an attempt that could not apply everything: the disk may be full
 _SLOWEST = 60.0
 
 Answering = Callable[[Request], Awaitable[Response | Stream]]
 """Gives the answer to a request, once it may be sent."""
-Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
+Waiter = asyncio.Future[Response | Stream]
+Batch = Sequence[tuple[Request, Waiter]]
 
 
 class Turn(Protocol):
@@ -122,8 +125,7 @@ class Application(Protocol):
 class Handler:
     """Answers requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
 
-    That costs a fraction of one write per request. After a turn of several requests the next begins one round of the
-    loop later, so that clients who send again at once are in it.
+    That costs a fraction of one write per request.
     """
 
     def __init__(self, application: Application) -> None:
@@ -131,42 +133,41 @@ class Handler:
         self.watchers = Watchers(application)
         self.answer = application.around(self.in_turn, self.watchers)
         """Answers a request, or passes it on to another process."""
-        self._waiting: deque[Waiting] = deque()
-        self._unfinished: deque[Waiting] = deque()  # in turn
+        self._waiting: deque[tuple[Request, Waiter]] = deque()
+        self._unfinished: dict[Waiter, tuple[Request, Unfinished]] = {}  # in turn
         self._stepped = False  # the last turn was a step of an unfinished request
-        self._crowded = False  # the last turn had several requests
         self._stopped = False
         self._scheduled = False  # a turn is scheduled
-        self._delivering: set[asyncio.Task[None]] = set()
+        self._storing: set[asyncio.Future[Any]] = set()
 
-    def in_turn(self, request: Request) -> asyncio.Future[Response | Stream]:
+    def in_turn(self, request: Request) -> Waiter:
         """The core's answer, after all changes it reports are stored; or the exception that the core raised."""
-        answer: asyncio.Future[Response | Stream] = asyncio.get_running_loop().create_future()
+        answer: Waiter = asyncio.get_running_loop().create_future()
         self._waiting.append((request, answer))
         self._schedule()
         return answer
 
     def _next_turn(self) -> None:
         """Take the waiting requests, or one step of long work: by turns where there are both."""
-        waiting, steps = self._waiting, self._steps() if self._unfinished else []
-        self._stepped = bool(steps) and not (waiting and self._stepped)
-        if self._stepped:
-            batch = steps[:1]
-            self._unfinished.remove(steps[0])
+        waiting, going_on = self._waiting, self._going_on() if self._unfinished else None
+        self._stepped = going_on is not None and not (waiting and self._stepped)
+        if going_on is not None and self._stepped:
+            batch = [(self._unfinished.pop(going_on)[0], going_on)]
         else:
             batch = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
-        self._crowded = len(batch) > 1
         if batch:  # else the server stops
             self._handle(self.application.turn(), batch)
         self._scheduled = False
-        if waiting or (self._unfinished and self._steps()):
+        if waiting or (self._unfinished and self._going_on() is not None):
             self._schedule()
+        if self.watchers.open:
+            self.watchers.look_again()
 
-    def _steps(self) -> list[Waiting]:
-        """The requests whose long work waits for no thread."""
-        return [one for one in self._unfinished if one[0].unfinished is None or one[0].unfinished.awaits is None]
+    def _going_on(self) -> Waiter | None:
+        """Who waits for the next step of long work, if that waits for no thread."""
+        return next((waiter for waiter, (_, work) in self._unfinished.items() if work.awaits is None), None)
 
-    def _handle(self, turn: Turn, batch: Sequence[Waiting]) -> None:
+    def _handle(self, turn: Turn, batch: Batch) -> None:
         answers: list[Answered | Exception] = []
         for request, _ in batch:
             try:
@@ -180,67 +181,57 @@ class Handler:
         if ended is None or isinstance(ended, Exception):
             self._deliver(batch, answers)
         else:
-            delivering = asyncio.ensure_future(self._deliver_later(ended, batch, answers))
-            self._delivering.add(delivering)
-            delivering.add_done_callback(self._delivering.discard)
-        if self.watchers.open:
-            self.watchers.look_again()
+            storing = asyncio.ensure_future(ended)
+            self._storing.add(storing)
+            storing.add_done_callback(partial(self._stored, batch, answers))
 
-    async def _deliver_later(
-        self,
-        ended: Awaitable[Exception | None],
-        batch: Sequence[Waiting],
-        answers: Sequence[Answered | Exception],
-    ) -> None:
-        try:
-            await ended
-        except Exception as error:
-            answers = [error] * len(batch)
-        self._deliver(batch, answers)
+    def _stored(self, batch: Batch, answers: Sequence[Answered | BaseException], storing: asyncio.Future[Any]) -> None:
+        self._storing.discard(storing)
+        if not storing.cancelled():  # else the process ends
+            error = storing.exception()
+            self._deliver(batch, answers if error is None else [error] * len(batch))
 
-    def _deliver(self, batch: Sequence[Waiting], answers: Sequence[Answered | Exception]) -> None:
+    def _deliver(self, batch: Batch, answers: Sequence[Answered | BaseException]) -> None:
         for (request, waiter), answer in zip(batch, answers, strict=True):
             if isinstance(answer, Unfinished):
                 request.unfinished = answer
                 if self._goes_on(answer, waiter):
-                    self._continue(request, waiter, answer)
+                    self._unfinished[waiter] = request, answer
+                    self._schedule_after(answer.awaits)
                     continue
+                answer = _abandoned(request)
             if request.unfinished is not None:
                 request.unfinished.abandon()
             if waiter.done():  # its task was cancelled
                 continue
-            if isinstance(answer, Unfinished):
-                waiter.set_result(_abandoned(request))
-            elif isinstance(answer, Exception):
+            if isinstance(answer, BaseException):
                 waiter.set_exception(answer)
             else:
                 waiter.set_result(answer)
 
-    def _continue(self, request: Request, waiter: asyncio.Future[Response | Stream], unfinished: Unfinished) -> None:
-        """Go on with a request in a later turn, once a thread has done what its next step waits for."""
-        self._unfinished.append((request, waiter))
-        awaits, loop = unfinished.awaits, asyncio.get_running_loop()
-        if awaits is None:
+    def _schedule_after(self, work: Future[Any] | None) -> None:
+        """Schedule a turn once a thread has done its work, if there is any."""
+        if work is None:
             self._schedule()
             return
+        loop = asyncio.get_running_loop()
 
         def done(_: object) -> None:
             with suppress(RuntimeError):  # the loop of a process that ends is closed
                 loop.call_soon_threadsafe(self._schedule)
 
-        awaits.add_done_callback(done)
+        work.add_done_callback(done)
 
     def stop(self) -> None:
         """End event streams, and abandon long work with 503, when the server stops."""
         self.watchers.end()
         self._stopped = True
-        for one in list(self._unfinished):
-            request, waiter = one
-            if request.unfinished is not None and not self._goes_on(request.unfinished, waiter):
-                self._unfinished.remove(one)
-                self._deliver([one], [_abandoned(request)])
+        for waiter, (request, work) in tuple(self._unfinished.items()):
+            if not self._goes_on(work, waiter):
+                del self._unfinished[waiter]
+                self._deliver([(request, waiter)], [_abandoned(request)])
 
-    def _goes_on(self, work: Unfinished, waiter: asyncio.Future[Response | Stream]) -> bool:
+    def _goes_on(self, work: Unfinished, waiter: Waiter) -> bool:
         if self._stopped:
             return work.lasts and not waiter.done()
         return work.lasts or not waiter.done()
@@ -248,11 +239,7 @@ class Handler:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            loop = asyncio.get_running_loop()
-            if self._crowded:  # the clients of the last turn may be sending again: the loop polls once more
-                loop.call_soon(loop.call_soon, self._next_turn)
-            else:
-                loop.call_soon(self._next_turn)
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
 
 def _abandoned(request: Request) -> Response:
@@ -270,8 +257,10 @@ class Watchers:
         self._application = application
         self.open: set[Callable[[], object]] = set()
         self._ended = False
-        self._changed = asyncio.Event()
-        self._waking: asyncio.Task[None] | None = None
+        self._waking: asyncio.TimerHandle | None = None
+        self._applying: asyncio.Task[None] | None = None
+        self._pause = _SHORTEST_PAUSE
+        self._earliest = 0.0  # when to apply next, in the time of the loop
 
     def add(self, leave: Callable[[], object]) -> None:
         """Add a new stream, which ends at once if the server stops: its request had arrived before."""
@@ -285,10 +274,14 @@ class Watchers:
         self.look_again()
 
     def look_again(self) -> None:
-        """Find anew what falls due next, which a request may have changed."""
-        self._changed.set()
-        if self.open and self._waking is None:
-            self._waking = asyncio.get_running_loop().create_task(self._wake())
+        """Wait for what falls due next, which a request may have changed."""
+        if self._waking is not None:
+            self._waking.cancel()
+        seconds = self._application.next_due() if self.open and self._applying is None else None
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            at = max(loop.time() + min(seconds, _LONGEST_PAUSE), self._earliest)
+            self._waking = loop.call_at(at, self._wake)
 
     def end(self) -> None:
         """End all streams, when the server stops."""
@@ -296,27 +289,18 @@ class Watchers:
         for leave in tuple(self.open):
             leave()
 
-    async def _wake(self) -> None:
-        """Wait for what falls due next and apply it, until no stream is open."""
+    def _wake(self) -> None:
+        self._applying = asyncio.get_running_loop().create_task(self._apply())
+
+    async def _apply(self) -> None:
+        """Apply what has fallen due; what stays due, as on a full disk, is tried ever more rarely."""
         try:
-            pause = _SHORTEST_PAUSE
-            while self.open:
-                self._changed.clear()
-                seconds = self._application.next_due()
-                is_due = seconds is not None and seconds <= pause  # nothing that a request changes falls due earlier
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(None if seconds is None else min(max(seconds, pause), _LONGEST_PAUSE)):
-                        await self._changed.wait()
-                        while is_due and self.open:  # else requests that come ever sooner would put it off
-                            self._changed.clear()
-                            await self._changed.wait()
-                    continue
-                try:
-                    applying = self._application.apply_due()
-                    if applying is not None:
-                        await applying
-                except Exception:
-                    logger.exception("what has fallen due could not be applied")
-                pause = min(pause * _SLOWER, _SLOWEST) if self._application.next_due() == 0 else _SHORTEST_PAUSE
-        finally:
-            self._waking = None
+            applying = self._application.apply_due()
+            if applying is not None:
+                await applying
+        except Exception:
+            logger.exception("what has fallen due could not be applied")
+        self._pause = min(self._pause * _SLOWER, _SLOWEST) if self._application.next_due() == 0 else _SHORTEST_PAUSE
+        self._earliest = asyncio.get_running_loop().time() + self._pause
+        self._applying = None
+        self.look_again()

@@ -11,12 +11,13 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from emulator.failure import Failed
 from emulator.settings import ServeSettings
 from emulator.signals import ending_signals
-from emulator.web.connection import Listener
+from emulator.web.connection import Connection, Connections
 from emulator.web.handler import Application, Handler
 from emulator.web.wire import Base, Limits
 
@@ -34,7 +35,6 @@ class CannotListen(Failed):
 
     def __init__(self, flag: str, text: str) -> None:
         super().__init__(f"--{flag}: {text}", page="flags")
-        self.flag = flag
 
 
 def listen(hosts: Sequence[str], port: int, *, flag: str = "port", copies: int = _COPIES) -> list[socket.socket]:
@@ -43,25 +43,21 @@ def listen(hosts: Sequence[str], port: int, *, flag: str = "port", copies: int =
     Each socket is duplicated `copies` times: uvloop accepts one connection per socket and iteration of its loop, so
     clients that connect at the same time would wait for one another.
     """
+    places = dict.fromkeys(place for host in hosts for place in _addresses(host, port))
     attempts = _ATTEMPTS if port == 0 else 1
     while True:
+        sockets: list[socket.socket] = []
         try:
-            return _listen(hosts, port, flag, copies)
-        except CannotListen as error:  # a port that was free on one address may be in use on another
+            with ExitStack() as undo:
+                for family, address in places:
+                    bound = undo.enter_context(_bound(family, address, port_of(sockets) if sockets else port, flag))
+                    sockets += [bound, *(undo.enter_context(bound.dup()) for _ in range(copies - 1))]
+                undo.pop_all()
+                return sockets
+        except CannotListen:  # a port that was free on one address may be in use on another
             attempts -= 1
-            if attempts == 0 or error.flag == "host":
+            if attempts == 0:
                 raise
-
-
-def _listen(hosts: Sequence[str], port: int, flag: str, copies: int) -> list[socket.socket]:
-    sockets: list[socket.socket] = []
-    with ExitStack() as undo:
-        for family, address in dict.fromkeys(place for host in hosts for place in _addresses(host, port)):
-            chosen = sockets[0].getsockname()[1] if sockets else port
-            bound = undo.enter_context(_bound(family, address, chosen, flag))
-            sockets += [bound, *(undo.enter_context(bound.dup()) for _ in range(copies - 1))]
-        undo.pop_all()
-    return sockets
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, str]]:
@@ -119,9 +115,9 @@ class WebServer:
         limits: Limits | None = None,
     ) -> None:
         self._application = application
-        self._handler = Handler(application)
+        self.connections = Connections(Handler(application), limits or Limits())
         self._addresses = [
-            (sockets, Listener(self._handler, Base(scheme, port_of(sockets), settings), limits or Limits()))
+            (Base(scheme, port_of(sockets), settings), sockets)
             for scheme, sockets in (("http", plain), ("https", tls))
             if sockets is not None
         ]
@@ -130,31 +126,26 @@ class WebServer:
     @property
     def urls(self) -> list[str]:
         """The URLs of the listening addresses, the plain one first."""
-        return [listener.base.listening for _, listener in self._addresses]
-
-    @property
-    def connections(self) -> int:
-        return sum(len(listener.open) for _, listener in self._addresses)
+        return [base.listening for base, _ in self._addresses]
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._application.start()
-        for sockets, listener in self._addresses:
+        for base, sockets in self._addresses:
             secure: dict[str, Any] = {}
-            if listener.base.scheme == "https":
+            if base.scheme == "https":
                 secure = {"ssl": self._application.tls_context(), "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
+            accept = partial(Connection, self.connections, base)
             for bound in sockets:
-                self._servers.append(await loop.create_server(listener, sock=bound, backlog=_BACKLOG, **secure))
+                self._servers.append(await loop.create_server(accept, sock=bound, backlog=_BACKLOG, **secure))
 
     async def stop(self) -> None:
         """Accept no new requests, let those in progress finish within the time limit, close every connection."""
         for server in self._servers:
             server.close()
         self._application.stop()
-        self._handler.stop()
-        draining = asyncio.gather(*(listener.drain() for _, listener in self._addresses))
-        await asyncio.gather(*(listener.answered() for _, listener in self._addresses))
-        await asyncio.gather(draining, self._application.leave())
+        self.connections.handler.stop()
+        await self.connections.end(self._application.leave)
 
 
 async def _serve(server: WebServer, ready: Callable[[list[str]], None], ends: set[signal.Signals]) -> None:
@@ -201,10 +192,8 @@ def raise_file_limit() -> None:
 
 
 def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` on uvloop if it is installed, else on asyncio's own event loop."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
+    """Run `main` on uvloop."""
+    import uvloop
+
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from decimal import Decimal
 from email.utils import formatdate
@@ -18,14 +17,14 @@ from operator import itemgetter
 from time import time
 from urllib.parse import urlsplit
 
-from aiohttp.hdrs import ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING
+from aiohttp.hdrs import CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING
 from aiohttp.http import HttpProcessingError, HttpVersion10, HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.api.guards import LOOPBACK_NAMES, url_host
 from emulator.api.headers import Headers
 from emulator.api.json_body import LARGEST_BODY
-from emulator.api.messages import BodyParts, Fields, Response, Stream
+from emulator.api.messages import Fields, Response, Stream
 from emulator.api.render import VARY, refusal, wants_gzip
 from emulator.api.service import finish
 from emulator.bank.errors import BankError
@@ -78,30 +77,21 @@ def _headers_too_large(what: str) -> Response:
 def unreadable_head(head: bytes, error: HttpProcessingError | None = None) -> Response:
     """The answer to an error of aiohttp's parser (414, 431, or 400 with its reason), or to a head without end (431).
 
-    `head`: the bytes of the head that are known; the answer repeats its X-Request-ID.
+    `head`: the bytes that are known of it, perhaps with a body behind; the answer repeats its X-Request-ID.
     """
     if error is None:
         response = _headers_too_large(_TOGETHER)
-    elif (too_long := _too_long(error)) is not None:
-        response = too_long
     else:
-        bare = isinstance(error, InvalidURLError) and "\n" not in error.message  # the target alone, without a reason
-        reason = "its target cannot be read" if bare else _reason(error.message)
-        response = wire_refusal(400, f"This is not an HTTP/1.1 request: {reason}.")
-    finish(response, _sent_id(head))
+        response = _too_long(error) or wire_refusal(400, f"This is not an HTTP/1.1 request: {_reason(error)}.")
+    lines, end, _ = head.partition(b"\r\n\r\n")
+    sent = _SENT_ID.search(lines + end)
+    finish(response, Headers([("X-Request-ID", sent[1].decode("latin-1"))] if sent else []))
     return response
 
 
 def unreadable_body(error: HttpProcessingError) -> Response:
     """400 for a body whose chunks or trailers are malformed, 431 for a trailer that is too long."""
-    return _too_long(error) or wire_refusal(400, f"The body cannot be read: {_reason(error.message)}.")
-
-
-def _sent_id(head: bytes) -> Headers:
-    """The X-Request-ID of a refused head, which may be incomplete and have a body behind it."""
-    lines, end, _ = head.partition(b"\r\n\r\n")
-    sent = _SENT_ID.search(lines + end)
-    return Headers() if sent is None else Headers([("X-Request-ID", sent[1].decode("latin-1"))])
+    return _too_long(error) or wire_refusal(400, f"The body cannot be read: {_reason(error)}.")
 
 
 def _too_long(error: HttpProcessingError) -> Response | None:
@@ -114,14 +104,14 @@ def _too_long(error: HttpProcessingError) -> Response | None:
     return None
 
 
-def _reason(message: str) -> str:
+def _reason(error: HttpProcessingError) -> str:
     """The parser's reason without the bytes that it shows, which must not be repeated to the client.
 
     Its messages look like `Bad status line:` or `Invalid header token:`, followed by lines with the bytes.
     """
-    lines = [line.strip() for line in message.split("\n\n", 1)[0].splitlines() if line.strip()]
-    reason = " ".join(lines)[:200].rstrip(":. ")
-    return reason or "it cannot be read"
+    if isinstance(error, InvalidURLError) and "\n" not in error.message:  # the target alone, without a reason
+        return "its target cannot be read"
+    return " ".join(error.message.partition("\n\n")[0].split())[:200].rstrip(":. ") or "it cannot be read"
 
 
 # A head that the parser accepts
@@ -129,10 +119,9 @@ def _reason(message: str) -> str:
 
 def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
     """The refusal of a head without reading its body, or None; `at_most`: the bytes in which it arrived."""
-    target = message.path or ""
-    if message.version not in (HttpVersion10, HttpVersion11):
-        major, minor = message.version
-        return wire_refusal(400, f"HTTP/{major}.{minor} is not supported; use HTTP/1.1 or HTTP/1.0.")
+    target, version = message.path or "", message.version
+    if version not in (HttpVersion10, HttpVersion11):
+        return wire_refusal(400, f"HTTP/{version.major}.{version.minor} is not supported; use HTTP/1.1 or HTTP/1.0.")
     if message.method == "CONNECT":
         return wire_refusal(400, "CONNECT is not supported.")
     if "#" in target:
@@ -152,7 +141,7 @@ def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
     length = message.headers.get(CONTENT_LENGTH)
     coding = message.headers.get(TRANSFER_ENCODING)
     if coding is not None:  # never with a Content-Length: the parser takes one of them only
-        if message.version == HttpVersion10:
+        if version == HttpVersion10:
             return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
         if coding.lower() != "chunked":
             return wire_refusal(400, "The only supported Transfer-Encoding is chunked.")
@@ -170,8 +159,6 @@ def head_refusal(message: RawRequestMessage, at_most: int) -> Response | None:
 def fields(message: RawRequestMessage) -> Fields:
     """Header names as sent, and values as text: decoded as UTF-8 if possible, else as ISO 8859-1."""
     raw = message.raw_headers
-    if not raw:
-        return Fields((), (), ())
     names, lower = _decoded(tuple(map(_name, raw)))
     # The parser decodes values that are not UTF-8 with replacement characters.
     values = tuple(message.headers.values())
@@ -266,19 +253,14 @@ def _date(now: int) -> bytes:
     return _DATE + formatdate(now, usegmt=True).encode()
 
 
-def accept_encoding(message: RawRequestMessage) -> str:
-    """The codings that a client accepts, of all its lines."""
-    return ", ".join(message.headers.getall(ACCEPT_ENCODING, ()))
-
-
 def encoded(response: Response, accepted: str) -> Response:
-    """A copy of the answer compressed with gzip if the client accepts it and the answer is not signed, else the answer.
+    """A copy of the answer compressed with gzip if the client accepts it; the answer if not, or if signed or in parts.
 
     Vary is added to uncompressed answers too, so that a cache asks again for a client with another Accept-Encoding;
     not where the coding does not depend on that.
     """
     headers, body = response.headers, response.body
-    if not body or (not accepted and VARY in headers):
+    if not body or response.parts is not None or (not accepted and VARY in headers):
         return response
     names = {name.lower() for name, _ in headers}
     if accepted and names.isdisjoint(("content-encoding", "digest")) and wants_gzip(accepted):
@@ -290,41 +272,13 @@ def encoded(response: Response, accepted: str) -> Response:
 
 
 def complete(response: Response, message: RawRequestMessage | None, *, last: bool) -> bytes:
-    """All bytes of an answer to `message`; `last`: no further request is answered on the connection."""
+    """The bytes of an answer to `message`, without parts; `last`: no further request is answered on the connection."""
     has_body = response.status not in (204, 304)
-    framing = [f"Content-Length: {len(response.body)}"] if has_body else []
-    written = head(response, framing + _connection(message, last=last))
-    return written + response.body if has_body and (message is None or message.method != "HEAD") else written
-
-
-async def blocks(
-    response: Response, parts: BodyParts, message: RawRequestMessage, *, last: bool
-) -> AsyncIterator[bytes]:
-    """The bytes of an answer whose body is produced in parts, as `complete` gives those of another."""
-    headers = [*response.headers, ("Vary", "Accept-Encoding")]
-    framing = [f"Content-Length: {len(response.body) + parts.size}"]
-    packer = None
-    if message.version != HttpVersion10 and wants_gzip(accept_encoding(message)):
-        packer = zlib.compressobj(level=1, wbits=_GZIP)
-        framing = ["Transfer-Encoding: chunked"]
-        headers.append(("Content-Encoding", "gzip"))
-    yield head(Response(response.status, headers), framing + _connection(message, last=last))
-    if message.method == "HEAD":
-        return
-    yield response.body if packer is None else _chunk(packer.compress(response.body))
-    async for part in parts:
-        yield part if packer is None else _chunk(packer.compress(part))
-    if packer is not None:
-        yield _chunk(packer.flush()) + b"0\r\n\r\n"
-
-
-def _connection(message: RawRequestMessage | None, *, last: bool) -> list[str]:
-    """Whether another request may follow, where HTTP requires that the answer says it."""
+    size = len(response.body) + (0 if response.parts is None else response.parts.size)
+    framing = [f"Content-Length: {size}"] if has_body else []
     if last:
-        return [CLOSE]
-    return ["Connection: keep-alive"] if message is not None and message.version == HttpVersion10 else []
-
-
-def _chunk(data: bytes) -> bytes:
-    """A chunk of a chunked body; nothing for empty data, which would end the body."""
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+        framing.append(CLOSE)
+    elif message is not None and message.version == HttpVersion10:
+        framing.append("Connection: keep-alive")
+    written = head(response, framing)
+    return written + response.body if has_body and (message is None or message.method != "HEAD") else written

@@ -24,7 +24,7 @@ import uvloop
 
 from emulator import assemble
 from emulator.settings import ServeSettings
-from emulator.web.connection import Listener
+from emulator.web.connection import Connection, Connections
 from emulator.web.handler import Handler
 from emulator.web.wire import Base, Limits
 from tests.bench.customers import Customer
@@ -108,7 +108,7 @@ async def measure(kind: str, rows: int, *, judging: bool) -> None:
         base = Base("http", 8080, ServeSettings())
         handler = Handler(application)
         sink = Sink()
-        connection = Listener(handler, base, Limits())()
+        connection = Connection(Connections(handler, Limits()), base)
         connection.connection_made(sink)
 
         async def send(request: bytes) -> None:

@@ -231,7 +231,7 @@ async def test_a_client_that_does_not_read_is_dropped_and_holds_little() -> None
         deaf.connect(("127.0.0.1", served.port))
         deaf.sendall(get("/large") * 8)
         await until(lambda: len(served.application.requests) > 0)
-        await until(lambda: not served.server.connections)
+        await until(lambda: not served.server.connections.open)
         assert len(served.application.requests) == 1
         deaf.close()
 

@@ -257,7 +257,7 @@ async def test_a_client_that_goes_with_its_413_leaves_nothing_in_the_log(caplog:
             await client.ask(head("POST", "/", f"Content-Length: {2 * MAX_BODY_BYTES}") + b"x" * MAX_BODY_BYTES)
         ).status == 413
         client.vanish()
-        while served.server.connections:
+        while served.server.connections.open:
             await asyncio.sleep(0)
     assert caplog.records == []
 

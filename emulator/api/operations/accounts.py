@@ -82,6 +82,11 @@ def _consent(call: Call) -> Consent:
     return cast("Consent", caller_of(call).consent)
 
 
+def _held(call: Call) -> Any:
+    """The account or card account in the path, as the access gate has read it."""
+    return caller_of(call).held
+
+
 @_operation("GET", "/v1/accounts", query=WITH_BALANCE)
 def get_accounts(call: Call) -> Reply[answers.Accounts]:
     """The accounts that the PSU shares."""
@@ -92,7 +97,7 @@ def get_accounts(call: Call) -> Reply[answers.Accounts]:
 @_operation("GET", "/v1/accounts/{id}", query=WITH_BALANCE)
 def get_account(call: Call) -> Reply[answers.AccountDetails]:
     """One account."""
-    return Reply(200, {"account": _account(call, call.bank.find(ACCOUNT, caller_of(call).resource))})
+    return Reply(200, {"account": _account(call, _held(call))})
 
 
 def _account(call: Call, account: Account) -> answers.Account:
@@ -142,7 +147,7 @@ def balances_shown(
 @_operation("GET", "/v1/accounts/{id}/balances", quota="balances")
 def get_balances(call: Call) -> Reply[answers.Balances]:
     """The balances of an account."""
-    account = call.bank.find(ACCOUNT, caller_of(call).resource)
+    account: Account = _held(call)
     balances = balances_shown(call.bank, account, accounts.balances(call.bank, account))
     return Reply(200, {"account": accounts.reference(account), "balances": balances})
 
@@ -154,7 +159,7 @@ def get_transactions(call: Call) -> Reply[answers.Transactions]:
     Newest first, with links to the neighbouring pages.
     """
     fix = fixes(call)
-    account = call.bank.find(ACCOUNT, caller_of(call).resource)
+    account: Account = _held(call)
     asked = _window(call, grouped=GROUPED_BATCHES in fix, all_pending=call.bank.settings.pending == "unfiltered")
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, _details_base(call) if corporate else None)
@@ -171,7 +176,7 @@ def _renderer(fix: Fixes, details: tuple[str, str | None] | None) -> Callable[[S
 def _details_base(call: Call) -> tuple[str, str | None]:
     """What links to details depend on beside the entry: the base of links, and the resourceId if it is not the id."""
     shown = call.params["id"]
-    return call.links_base, None if shown == caller_of(call).resource else shown
+    return call.links_base, None if shown == _held(call)["id"] else shown
 
 
 def _entry(entry: Transaction, details: tuple[str, str | None] | None) -> dict[str, Any]:
@@ -197,7 +202,7 @@ def get_transaction_details(call: Call) -> Reply[answers.TransactionDetails]:
 
     With all its members; a batch with its entries.
     """
-    account = call.bank.find(ACCOUNT, caller_of(call).resource)
+    account: Account = _held(call)
     entry = transactions.find(call.bank, account["id"], call.params["transactionId"])
     booked_or_valued = entry.get("bookingDate") or entry["valueDate"]
     if _unattended(call) and booked_or_valued < (call.bank.clock.today() - EARLIEST).isoformat():
@@ -249,8 +254,9 @@ def _page(
     call: Call, asked: Window, page: transactions.TransactionPage, rendered: Callable[[Sequence[bytes]], Any]
 ) -> Any:
     """The entries of a page, and its links: to the account, and to the neighbouring pages with the same dates."""
+    path = call.path
     # Statuses and dates need no escapes in a query.
-    address = f"{call.path}?bookingStatus={asked.status}"
+    address = f"{path}?bookingStatus={asked.status}"
     # A dateFrom after dateTo would be refused; omitted, it has the same effect.
     if asked.first is not None and (asked.last is None or asked.first <= asked.last):
         address += f"&dateFrom={asked.first}"
@@ -260,7 +266,7 @@ def _page(
     def link(offset: int) -> Link:
         return call.link(f"{address}&offset={offset}&limit={asked.limit}")
 
-    links = {"self": link(asked.offset), "account": call.link(call.path.removesuffix("/transactions"))}
+    links = {"self": link(asked.offset), "account": call.link(path.removesuffix("/transactions"))}
     if page.more:
         links["next"] = link(asked.offset + asked.limit)
     if asked.offset:
@@ -289,7 +295,7 @@ def get_card_accounts(call: Call) -> Reply[answers.CardAccounts]:
 @_card_operation("GET", "/v1/card-accounts/{id}", query=WITH_BALANCE)
 def get_card_account(call: Call) -> Reply[answers.CardAccountDetails]:
     """One card account."""
-    return Reply(200, {"cardAccount": _card(call, call.bank.find(CARD, caller_of(call).resource))})
+    return Reply(200, {"cardAccount": _card(call, _held(call))})
 
 
 def _card(call: Call, card: Card) -> answers.CardAccount:
@@ -328,7 +334,7 @@ def _card_reference(card: Card) -> answers.CardRef:
 @_card_operation("GET", "/v1/card-accounts/{id}/balances", quota="balances")
 def get_card_balances(call: Call) -> Reply[answers.CardBalances]:
     """The balances of a card account."""
-    card = call.bank.find(CARD, caller_of(call).resource)
+    card: Card = _held(call)
     balances = balances_shown(call.bank, card, accounts.card_balances(call.bank, card))
     return Reply(200, {"cardAccount": _card_reference(card), "balances": balances})
 
@@ -339,7 +345,7 @@ def get_card_transactions(call: Call) -> Reply[answers.CardTransactions]:
 
     Newest first; dates and limit apply to pending ones too.
     """
-    card = call.bank.find(CARD, caller_of(call).resource)
+    card: Card = _held(call)
     asked = _window(call)
     entries = transactions.page(call.bank, card["id"], asked, kind=CARD_TRANSACTION)
     page = _page(call, asked, entries, _card_renderer(fixes(call)))

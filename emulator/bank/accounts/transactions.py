@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import orjson
 
@@ -44,8 +43,7 @@ _SHOWN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """The requested part of the list.
 
     `first` and `last`: booking dates (YYYY-MM-DD), of pending entries value dates (of a card's, purchase dates);
@@ -63,8 +61,7 @@ class Window:
     all_pending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionPage:
+class TransactionPage(NamedTuple):
     """A page of entries by shelf (the requested ones, newest first), and whether there are more.
 
     `texts`: each entry as JSON text. An entry that has not changed gives the same bytes object at every read, so that
@@ -86,17 +83,17 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     more = False
     for shelf in SHELVES[window.status]:
         if shelf == PENDING and window.all_pending:
-            everything = replace(window, first=None, last=None)
-            texts[shelf] = _listed(bank, kind, holder_id, shelf, everything)
+            texts[shelf] = _listed(bank, kind, holder_id, shelf, window._replace(first=None, last=None))
             continue
         listed = _listed(bank, kind, holder_id, shelf, window, offset=offset, limit=room + 1)
-        texts[shelf] = listed[:room]
-        more = more or len(listed) > room
         if listed:
             offset = 0
-        elif shelf == PENDING:
+        elif offset and shelf == PENDING:
             offset -= len(_listed(bank, kind, holder_id, shelf, window))
-        room -= len(texts[shelf])
+        more = more or len(listed) > room
+        del listed[room:]
+        texts[shelf] = listed
+        room -= len(listed)
     return TransactionPage(texts, more)
 
 

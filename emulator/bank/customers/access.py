@@ -62,7 +62,7 @@ class Caller:
     context: str = people.PRIVATE
     agreement: str | None = None
     consent: Consent | None = None
-    resource: str = ""  # the id of the account or card account that is read
+    held: Account | Card | None = None  # the account or card account that is read
 
     def shown(self, bank: Bank, resource_id: str) -> str:
         """The resourceId of an account or card account for this caller."""
@@ -181,22 +181,29 @@ def account_reader(
     psu = known_psu(bank, claim)
     national_id = psu["nationalId"]
     held: Account | Card | None = None
+    reached_in: str | None = None
     if resource is not None:
         identity = consents.resource_with_id(bank, claim.tpp_id, national_id, resource)
         held = bank.documents.get(ACCOUNT, identity) if kind is ACCOUNT else bank.documents.get(CARD, identity)
+        reached_in = None if held is None else people.reached_in(bank, national_id, held)
         # a deleted one is only in lists
-        if held is None or held["status"].lower() == accounts.DELETED or not people.owns(bank, national_id, held):
+        if held is None or held["status"].lower() == accounts.DELETED or reached_in is None:
             raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
     own = _own_sessions(bank, claim, national_id)
     context, agreement = _acting(bank, claim, national_id, own)
-    caller = Caller(national_id, psu["id"], context, agreement, resource="" if held is None else held["id"])
+    caller = Caller(national_id, psu["id"], context, agreement, held=held)
     if claim.attended or resource is None:
         _check_session(bank, claim, caller, own)
-    caller.consent = _valid_consent(bank, claim, caller, held)
-    is_its_one_id = bank.settings.account_ids == "same" and resource == caller.resource
-    if resource is not None and not is_its_one_id and resource != caller.shown(bank, caller.resource):
-        raise BankError("RESOURCE_UNKNOWN", f"The account has the id {resource} under another consent.", "id")
-    if not claim.attended and quota == "details" and consents.age(bank, caller.consent) > DETAILS_CONSENT:
+    caller.consent = consent = _valid_consent(bank, claim, caller)
+    if held is not None:
+        # a shared account may have left this context while the person can still use it in another one
+        reached = context == reached_in == people.PRIVATE or people.reaches(bank, national_id, context, agreement, held)
+        if not reached or held["id"] not in (*consent["accounts"], *consent["cards"]):
+            raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
+        is_its_one_id = bank.settings.account_ids == "same" and resource == held["id"]
+        if not is_its_one_id and resource != caller.shown(bank, held["id"]):
+            raise BankError("RESOURCE_UNKNOWN", f"The account has the id {resource} under another consent.", "id")
+    if not claim.attended and quota == "details" and consents.age(bank, consent) > DETAILS_CONSENT:
         raise ScaNeeded("CONSENT_EXPIRED", "Without the PSU present, details need a consent of the last 90 days.")
     return caller
 
@@ -254,8 +261,8 @@ def _check_session(bank: Bank, claim: Claim, caller: Caller, own: Sequence[Sessi
     raise _session_missing(bank, claim, matching or own)
 
 
-def _valid_consent(bank: Bank, claim: Claim, caller: Caller, held: Account | Card | None) -> Consent:
-    """The consent of the caller; ScaNeeded unless it is valid and covers the account or card that is read, if any."""
+def _valid_consent(bank: Bank, claim: Claim, caller: Caller) -> Consent:
+    """The consent of the caller; ScaNeeded unless it is valid."""
     owner = people.Owner(claim.tpp_id, caller.national_id, caller.context, caller.agreement)
     consent = consents.current(bank, owner)
     if consent is None:
@@ -267,11 +274,6 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, held: Account | Car
         raise ScaNeeded("CONSENT_UNKNOWN", "The TPP has deleted the consent.")
     if state == "expired":
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
-    acting = (bank, caller.national_id, caller.context, caller.agreement)
-    shared = (*consent["accounts"], *consent["cards"])
-    # a shared account may have left this context while the person can still use it in another one
-    if held is not None and (held["id"] not in shared or not people.reaches(*acting, held)):
-        raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
     return consent
 
 

@@ -44,7 +44,7 @@ ENDED_KEPT = 20
 
 def _key(owner: Owner) -> str:
     """The indexed key of all consents of an owner."""
-    return "|".join(part or "" for part in owner)
+    return f"{owner.tpp_id}|{owner.national_id}|{owner.context}|{owner.agreement or ''}"
 
 
 def current(bank: Bank, owner: Owner) -> Consent | None:

@@ -196,9 +196,11 @@ def reaches(bank: Bank, national_id: str, context: str, agreement: str | None, r
     )
 
 
-def owns(bank: Bank, national_id: str, resource: Mapping[str, Any]) -> bool:
-    """Whether a person can access an account or card account in any context; if not, it is 404."""
-    return any(reaches(bank, national_id, context, None, resource) for context in (PRIVATE, CORPORATE))
+def reached_in(bank: Bank, national_id: str, resource: Mapping[str, Any]) -> str | None:
+    """The first context in which a person can access an account or card account; None if in none, and it is 404."""
+    if reaches(bank, national_id, PRIVATE, None, resource):
+        return PRIVATE
+    return CORPORATE if reaches(bank, national_id, CORPORATE, None, resource) else None
 
 
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Account) -> bool:

@@ -9,6 +9,7 @@ The steps to add one: add-step.md. `tests/api/test_control_effects.py` names the
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -90,9 +91,9 @@ class Step(Model):
     save: Save = Field({}, description="Name: path in the answer, such as accounts[0].resourceId.")
     as_: Omittable[As] = Field(None, alias="as")
 
+    @abstractmethod
     def play(self, actors: Actors, persona: As, fill: Callable[[Any], Any]) -> ReceivedAnswer:
         """Play the step as `persona`; returns the answer."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,6 @@ def _line(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def sca_listing(screen: Screen) -> Response:
     bank = screen.bank
-    waiting = sca_control.waiting(bank, sca_control.LOOKED_AT)
     return screen.page(
         "sca",
         waiting=[
@@ -216,9 +215,9 @@ def sca_listing(screen: Screen) -> Response:
                 "people": _who(screen, document),
                 "asks": payments.asked_for(screen, document),
             }
-            for document in waiting[:MOST_WAITING]
+            for document in sca_control.waiting(bank, MOST_WAITING)
         ],
-        waiting_in_all=f"{len(waiting)} or more" if len(waiting) == sca_control.LOOKED_AT else len(waiting),
+        most_waiting=MOST_WAITING,
         past=[_opened(screen, document) for document in sca_control.past(bank, MOST)],
         most=MOST,
     )

@@ -184,7 +184,7 @@ class Console(BarePages):
             form=form,
         )
         if segments in (["events"], ["openapi.json"]) and request.method != "POST":
-            return finished(screen.send("GET", segments[0]))
+            return finished(screen.send(request.method, segments[0]))
         try:
             view, params = routes.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:

@@ -118,14 +118,17 @@ class DocsPage(BarePages):
         operation = reference.operations.get(name)
         if operation is None:
             return self._missing(request, f"{book.path}/{name}")
+        rules = "".join(operation.get("externalDocs", {}).get("url", "").rpartition("/docs/")[1:])
         return self._shown(
             request,
             "docs/operation.html",
-            title=operation.id,
+            title=name,
             here=book.path,
             book=book,
             operation=operation,
-            rules_title=_title_of(operation.rules),
+            reference=reference,
+            rules=rules,
+            rules_title=_title_of(rules),
         )
 
     def _search(self, request: Request) -> Response:
@@ -176,7 +179,7 @@ def _title_of(rules: str) -> str:
     return next(titles, rules)
 
 
-# The operations of an OpenAPI document, ready to be shown
+# The operations of an OpenAPI document
 
 
 class Member(NamedTuple):
@@ -187,64 +190,35 @@ class Member(NamedTuple):
     required: bool
     limits: str
     about: str
-    values: tuple[str, ...]
-    inner: tuple[Member, ...]
+    schema: Mapping[str, Any]
 
 
-class BodyShape(NamedTuple):
-    """One of the shapes that a body may have."""
-
-    title: str
-    about: str
-    members: tuple[Member, ...]
-
-
-class BodyContent(NamedTuple):
-    """A body: its media type, the shapes it may have, examples; `type` is shown if it has no members."""
-
-    media_type: str
-    type: str
-    forms: tuple[BodyShape, ...]
-    examples: tuple[tuple[str, str], ...]  # a title, and the value as indented JSON
-
-
-class DocumentedOperation(NamedTuple):
-    """One operation, ready to be shown."""
-
-    id: str
-    method: str
-    path: str
-    summary: str
-    about: str
-    group: str
-    rules: str  # the manual's page about it, as a path that begins with /docs/; empty for none
-    parameters: tuple[tuple[str, tuple[Member, ...]], ...]
-    body: tuple[BodyContent, ...]
-    answers: tuple[tuple[str, str, tuple[BodyContent, ...]], ...]  # status, description, bodies
+Form = tuple[str, str, Sequence[Member]]
+"""One of the forms that a body may have: title, description, members."""
 
 
 class Reference:
-    """The operations of an OpenAPI document of ours; `book` is the path of its page below `/docs`."""
+    """The operations of an OpenAPI document of ours, for their pages; `book`: the path of their page below `/docs`."""
 
     def __init__(self, book: str, document: Mapping[str, Any]) -> None:
         self._book = book
         self._document = document
 
     @cached_property
-    def operations(self) -> dict[str, DocumentedOperation]:
-        """All operations by operationId, in the order of the document."""
+    def operations(self) -> dict[str, dict[str, Any]]:
+        """All operations by operationId, in the order of the document, each with its `method` and `path`."""
         return {
-            item[method]["operationId"]: self._operation(path, method, item[method])
+            item[method]["operationId"]: {**item[method], "method": method.upper(), "path": path}
             for path, item in self._document["paths"].items()
             for method in _METHODS
             if method in item
         }
 
     @cached_property
-    def groups(self) -> dict[str, list[DocumentedOperation]]:
-        groups: dict[str, list[DocumentedOperation]] = {}
+    def groups(self) -> dict[str, list[dict[str, Any]]]:
+        groups: dict[str, list[dict[str, Any]]] = {}
         for operation in self.operations.values():
-            groups.setdefault(operation.group, []).append(operation)
+            groups.setdefault(operation["tags"][0], []).append(operation)
         return groups
 
     @cached_property
@@ -252,69 +226,57 @@ class Reference:
         """The entries of the search: each operation with its parameters, members and values."""
         return [
             manual.Section(
-                page=f"{self._book}/{operation.id}",
-                place=f"{operation.method} {operation.path}",
+                page=f"{self._book}/{name}",
+                place=f"{operation['method']} {operation['path']}",
                 anchor="",
-                title=operation.id,
+                title=name,
                 level=1,
-                text=" ".join(dict.fromkeys(filter(None, _words(operation)))),
+                text=" ".join(dict.fromkeys(filter(None, self._words(operation)))),
             )
-            for operation in self.operations.values()
+            for name, operation in self.operations.items()
         ]
 
-    def _operation(self, path: str, method: str, operation: Mapping[str, Any]) -> DocumentedOperation:
-        parameters = [self._resolved(parameter) for parameter in operation.get("parameters", ())]
-        responses = ((status, self._resolved(answer)) for status, answer in operation["responses"].items())
-        return DocumentedOperation(
-            id=operation["operationId"],
-            method=method.upper(),
-            path=path,
-            summary=operation["summary"],
-            about=operation["description"],
-            group=operation["tags"][0],
-            rules="".join(operation.get("externalDocs", {}).get("url", "").rpartition("/docs/")[1:]),
-            parameters=tuple(
-                (title, tuple(map(self._parameter, named)))
-                for place, title in _PLACES.items()
-                if (named := [parameter for parameter in parameters if parameter["in"] == place])
-            ),
-            body=self._contents(operation.get("requestBody", {})),
-            answers=tuple((status, answer["description"], self._contents(answer)) for status, answer in responses),
-        )
-
-    def _resolved(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
+    def resolved(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
         while "$ref" in part:
             kind, name = part["$ref"].removeprefix("#/components/").split("/")
             part = self._document["components"][kind][name]
         return part
 
-    def _parameter(self, parameter: Mapping[str, Any]) -> Member:
-        schema = {**parameter["schema"], "description": parameter.get("description", "")}
-        return self._member(parameter["name"], schema, required=parameter.get("required", False), depth=0)
+    def parameters(self, operation: Mapping[str, Any]) -> Iterator[tuple[str, list[Member]]]:
+        """The parameters of each place under its title."""
+        parameters = [self.resolved(parameter) for parameter in operation.get("parameters", ())]
+        for place, title in _PLACES.items():
+            named = [
+                self._member(one["name"], {**one["schema"], "description": one.get("description", "")}, one)
+                for one in parameters
+                if one["in"] == place
+            ]
+            if named:
+                yield title, named
 
-    def _member(self, name: str, schema: Mapping[str, Any], *, required: bool, depth: int) -> Member:
-        shape = self._resolved(schema)
+    def _member(self, name: str, schema: Mapping[str, Any], declared: Mapping[str, Any]) -> Member:
+        shape = self.resolved(schema)
         return Member(
             name=name,
-            type=self._type(schema),
-            required=required,
+            type=self.type(schema),
+            required=declared.get("required", False),
             limits=" · ".join(_limits(shape)),
             about=schema.get("description") or shape.get("description", ""),
-            values=tuple(map(str, shape.get("enum", ()))),
-            inner=self._members(schema, depth + 1),
+            schema=schema,
         )
 
-    def _members(self, schema: Mapping[str, Any], depth: int = 0) -> tuple[Member, ...]:
-        shape = self._resolved(schema)
+    def members(self, schema: Mapping[str, Any], depth: int = 0) -> list[Member]:
+        """The members of a body, of its items, or at some depth of a member."""
+        shape = self.resolved(schema)
         if depth > _DEEPEST:
-            return ()
+            return []
         if shape.get("type") == "array" and "items" in shape:
-            return self._members(shape["items"], depth)
+            return self.members(shape["items"], depth)
         own, required = self._properties(shape)
-        return tuple(self._member(name, inner, required=name in required, depth=depth) for name, inner in own.items())
+        return [self._member(name, inner, {"required": name in required}) for name, inner in own.items()]
 
     def _properties(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-        shape = self._resolved(schema)
+        shape = self.resolved(schema)
         own, required = dict(shape.get("properties", {})), set(shape.get("required", ()))
         for kind in ("allOf", "anyOf", "oneOf"):
             for part in shape.get(kind, ()):
@@ -324,48 +286,62 @@ class Reference:
                     required |= demanded
         return own, required
 
-    def _type(self, schema: Mapping[str, Any], within: tuple[str, ...] = ()) -> str:
+    def type(self, schema: Mapping[str, Any], within: tuple[str, ...] = ()) -> str:
         """A type in words; `within`: the references around it, since a schema may contain itself."""
         reference = str(schema.get("$ref", ""))
         if reference in within:
             return reference.rpartition("/")[2]
         within = (*within, reference) if reference else within
-        shape = self._resolved(schema)
+        shape = self.resolved(schema)
         if "const" in shape:
             return json.dumps(shape["const"], ensure_ascii=False)
         several = shape.get("anyOf") or shape.get("oneOf")
         if several:
-            return " or ".join(dict.fromkeys(self._type(one, within) for one in several))
+            return " or ".join(dict.fromkeys(self.type(one, within) for one in several))
         if "enum" in shape:
             return "one of"
         kind = shape.get("type")
         if kind == "array":
-            return f"list of {self._type(shape.get('items', {}), within)}"
+            return f"list of {self.type(shape.get('items', {}), within)}"
         shown = " or ".join(kind) if isinstance(kind, list) else kind
         shown = shown or ("object" if "properties" in shape or "allOf" in shape else "any")
         return ", ".join(filter(None, (shown, shape.get("format"))))
 
-    def _contents(self, part: Mapping[str, Any]) -> tuple[BodyContent, ...]:
-        return tuple(
-            BodyContent(media_type, self._type(body["schema"]), self._forms(body["schema"]), _examples(body))
-            for media_type, body in part.get("content", {}).items()
-        )
-
-    def _forms(self, schema: Mapping[str, Any]) -> tuple[BodyShape, ...]:
-        """One shape for each alternative of `oneOf` or `anyOf`, with its title."""
-        shape = self._resolved(schema)
-        several = [part for part in (shape.get("oneOf") or shape.get("anyOf") or ()) if self._members(part)]
+    def forms(self, schema: Mapping[str, Any]) -> list[Form]:
+        """One form for each alternative of `oneOf` or `anyOf`, with its title."""
+        shape = self.resolved(schema)
+        several = [part for part in (shape.get("oneOf") or shape.get("anyOf") or ()) if self.members(part)]
         if len(several) < 2:
-            members = self._members(schema)
-            return (BodyShape("", "", members),) if members else ()
-        return tuple(
-            BodyShape(
-                title=self._resolved(part).get("title") or part.get("$ref", "").rpartition("/")[2] or f"Form {number}",
-                about=self._resolved(part).get("description", ""),
-                members=self._members(part),
+            members = self.members(schema)
+            return [("", "", members)] if members else []
+        return [
+            (
+                self.resolved(part).get("title") or part.get("$ref", "").rpartition("/")[2] or f"Form {number}",
+                self.resolved(part).get("description", ""),
+                self.members(part),
             )
             for number, part in enumerate(several, 1)
-        )
+        ]
+
+    def _words(self, part: Any, within: tuple[str, ...] = ()) -> Iterator[str]:
+        """Names, texts and values in a part of the document; `within`: the references around it."""
+        if isinstance(part, list):
+            for one in part:
+                yield from self._words(one, within)
+        elif isinstance(part, dict) and (reference := str(part.get("$ref", ""))) not in within:
+            if reference:
+                yield from self._words(self.resolved(part), (*within, reference))
+            for key, value in part.items():
+                if key in ("summary", "description", "method", "path", "name"):
+                    yield value
+                elif key == "enum":
+                    yield from map(str, value)
+                elif key == "properties":
+                    for name, inner in value.items():
+                        yield name
+                        yield from self._words(inner, within)
+                elif key not in ("example", "examples"):
+                    yield from self._words(value, within)
 
 
 def _limits(shape: Mapping[str, Any]) -> Iterator[str]:
@@ -389,25 +365,3 @@ def _between(low: int | None, high: int | None, unit: str = "") -> Iterator[str]
     bounds = f"at most {high}" if low is None else f"at least {low}" if high is None else f"{low} to {high}"
     number = low if high is None else high
     yield f"{bounds} {unit}{'' if number == 1 else 's'}" if unit else bounds
-
-
-def _examples(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    named = {f"Example: {name}": one["value"] for name, one in body.get("examples", {}).items()}
-    if "example" in body:
-        named["Example"] = body["example"]
-    return tuple((title, json.dumps(value, indent=2, ensure_ascii=False)) for title, value in named.items())
-
-
-def _words(operation: DocumentedOperation) -> Iterator[str]:
-    yield from (operation.summary, operation.about, operation.method, operation.path)
-    for _, parameters in operation.parameters:
-        yield from _member_words(parameters)
-    for content in (*operation.body, *(content for _, _, contents in operation.answers for content in contents)):
-        for form in content.forms:
-            yield from _member_words(form.members)
-
-
-def _member_words(members: Sequence[Member]) -> Iterator[str]:
-    for member in members:
-        yield from (member.name, member.about, *member.values)
-        yield from _member_words(member.inner)

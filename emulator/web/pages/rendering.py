@@ -70,7 +70,6 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.globals["bank_name"] = BANK
-    templates.globals["static"] = versioned
     templates.filters |= {shown_as.__name__: shown_as for shown_as in (*FILTERS, json_text)}
     return templates
 
@@ -130,19 +129,11 @@ def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Re
 
 @lru_cache(maxsize=64)
 def _load(folder: Path, name: str) -> tuple[bytes, str] | None:
-    """Content and version of a file; only files listed in the folder are opened."""
+    """Content and ETag of a file; only files listed in the folder are opened."""
     if name not in {path.name for path in folder.iterdir() if path.suffix in _TYPES}:
         return None
     content = (folder / name).read_bytes()
-    return content, hashlib.sha256(content).hexdigest()[:16]
-
-
-def versioned(name: str) -> str:
-    """`static/NAME?v=VERSION`: the address changes with the content, so browsers may cache it for good."""
-    loaded = _load(STATIC, name)
-    if loaded is None:
-        raise LookupError(f"the static file {name} does not exist")
-    return f"static/{name}?v={loaded[1]}"
+    return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
 
 class StaticFiles:
@@ -150,7 +141,7 @@ class StaticFiles:
 
     def handle(self, _service: BankService, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
-            return _plain(405, "Static files are read with GET.", ("Allow", "GET, HEAD"))
+            return bare(request, 405, "Method not allowed", "Static files are read with GET.", ("Allow", "GET, HEAD"))
         return file(request, STATIC, path_below(request).removeprefix("/static/"))
 
 
@@ -158,13 +149,11 @@ def file(request: Request, folder: Path, name: str) -> Response:
     """A file of ours for GET and HEAD; 404 for one that does not exist."""
     loaded = _load(folder, name)
     if loaded is None:
-        return _plain(404, "The file does not exist.")
-    content, version = loaded
-    tag = f'"{version}"'
-    lasting = f"v={version}" in request.target
+        return bare(request, 404, "Not found", "The file does not exist.")
+    content, tag = loaded
     sent = [
         ("Content-Type", _TYPES[Path(name).suffix]),
-        ("Cache-Control", "public, max-age=31536000, immutable" if lasting else "no-cache"),
+        ("Cache-Control", "no-cache"),
         ("ETag", tag),
         ("X-Content-Type-Options", "nosniff"),
     ]
@@ -173,13 +162,11 @@ def file(request: Request, folder: Path, name: str) -> Response:
     return Response(200, sent, content)
 
 
-def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:
-    kind = ("Content-Type", "text/plain; charset=utf-8")
-    return Response(status, [kind, ("X-Content-Type-Options", "nosniff"), *headers], text.encode())
-
-
 class Visit:
-    """A request for a page. Its language is the one chosen on the page, else the customer's, else the browser's."""
+    """A request for a page. Its language is the one chosen on the page, else the customer's, else the browser's.
+
+    `customers`: the customer's language, if the TPP has passed on PSU-Accept-Language.
+    """
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -189,16 +176,12 @@ class Visit:
             self.query = PageForm({})
         asked = self.query.get("lang")
         self.chosen = asked if asked in LANGUAGES else None
-        self._customers: str | None = None
-
-    def customers_language(self, psu_accept_language: str | None) -> None:
-        """Set the customer's language, from the header that the TPP passed on (PSU-Accept-Language)."""
-        self._customers = preferred_language(psu_accept_language)
+        self.customers: str | None = None
 
     @property
     def language(self) -> str:
         browsers = preferred_language(header(self.request, "accept-language"))
-        return self.chosen or self._customers or browsers or NORWEGIAN
+        return self.chosen or self.customers or browsers or NORWEGIAN
 
     @property
     def read_only(self) -> bool:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from emulator.api.messages import Delivery, Response
+from emulator.api.render import preferred_language
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
@@ -33,7 +34,7 @@ def answer(bank: Bank, visit: Visit, guard: Guard) -> Response:
     document = sca.get(bank, path_below(visit.request).removeprefix("/sca/"))
     if document is None:
         return visit.unknown()
-    visit.customers_language(document.get("language"))
+    visit.customers = preferred_language(document.get("language"))
     if not sca.is_open(document):
         return visit.notice(410, "gone_title", visit.say("gone_text"))
     sca_visit = _ScaVisit(bank, visit, document, guard.token(document["id"]))

@@ -37,11 +37,6 @@ def test_static_files_are_only_read(browser: Visitor) -> None:
     assert browser.send("POST", "/static/base.css").status == 405
 
 
-def test_a_versioned_address_may_be_kept_for_ever(browser: Visitor) -> None:
-    address = browser.get("/console").source.split('stylesheet" href="')[1].split('"')[0]
-    assert "immutable" in browser.get(address).headers["cache-control"]
-
-
 def test_no_file_asks_anything_from_elsewhere() -> None:
     for path in [*STATIC.iterdir(), *(STATIC.parent / "templates").rglob("*.html")]:
         text = (

@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from emulator.settings import ServeSettings
-from emulator.web.connection import Connection, Listener
+from emulator.web.connection import Connection, Connections
 from emulator.web.handler import Handler
 from emulator.web.wire import Base, Limits
 from tests.e2e.serving import PATIENCE, MadeUpSite
@@ -15,15 +15,15 @@ ROUNDS = 1000  # of the loop, by which everything is answered
 
 
 class Peer(asyncio.Transport):
-    """The other end of a connection of `listener`."""
+    """The other end of one of the connections."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, connections: Connections) -> None:
         super().__init__()
         self.got = b""
         self.closed = False
         self.no_more = False
         self._ended = asyncio.Event()
-        self.connection: Connection = listener()
+        self.connection = Connection(connections, Base("http", 1, ServeSettings()))
         self.connection.connection_made(self)
 
     def ask(self, *targets: str, more: str = "") -> None:
@@ -85,10 +85,8 @@ class Peer(asyncio.Transport):
         self.close()
 
 
-def listener_of(application: MadeUpSite, limits: Limits | None = None) -> Listener:
-    base = Base("http", 1, ServeSettings())
-    handler = Handler(application)
-    return Listener(handler, base, limits or Limits())
+def connections_of(application: MadeUpSite, limits: Limits | None = None) -> Connections:
+    return Connections(Handler(application), limits or Limits())
 
 
 async def turn() -> None:

@@ -18,7 +18,7 @@ from emulator.api.messages import Delivery, Request, Response
 from emulator.web.connection import Connection
 from emulator.web.wire import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, Limits
 from tests.e2e.serving import MadeUpSite, chunked, get, head, post
-from tests.unit.web.peer import Peer, listener_of, turn
+from tests.unit.web.peer import Peer, connections_of, turn
 
 GOING_ON = {
     "get": get("/v1/get"),
@@ -58,7 +58,7 @@ class Application(MadeUpSite):
 
 
 def client_of(application: Application) -> Peer:
-    return Peer(listener_of(application))
+    return Peer(connections_of(application))
 
 
 async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[list[int], list[str], list[str]]:
@@ -93,7 +93,7 @@ class Throttled(Peer):
 
 
 async def test_a_client_that_sends_many_requests_ahead_is_held_back_and_gets_every_answer() -> None:
-    client = Throttled(listener_of(Application()))
+    client = Throttled(connections_of(Application()))
     client.ask("/v1/late")
     sent = 1
     while not client.held:
@@ -115,14 +115,14 @@ class Reset(Peer):
 
 @pytest.mark.parametrize("last", [get("/", "Connection: close"), b"garbage\r\n\r\n"], ids=["answered", "refused"])
 async def test_a_connection_that_the_client_has_reset_is_closed_at_its_end(last: bytes) -> None:
-    client = Reset(listener_of(Application(), Limits(linger_seconds=600.0)))
+    client = Reset(connections_of(Application(), Limits(linger_seconds=600.0)))
     client.connection.data_received(last)
     await client.until_closed()
 
 
 async def test_a_large_body_is_read_in_whatever_pieces_it_comes() -> None:
     application = Application()
-    client = Throttled(listener_of(application))
+    client = Throttled(connections_of(application))
     body = b"x" * MAX_BODY_BYTES
     data = post(body, target="/v1/post")
     for at in range(0, len(data), 150_000):
@@ -358,12 +358,12 @@ async def test_who_half_closes_within_a_request_is_not_waited_for(begun: bytes) 
 
 
 async def test_who_connects_while_the_server_stops_is_dropped() -> None:
-    listener = listener_of(Application())
-    asking = Peer(listener)
+    connections = connections_of(Application())
+    asking = Peer(connections)
     asking.ask("/v1/late")
-    draining = asyncio.ensure_future(listener.drain())
+    draining = asyncio.ensure_future(connections.end(connections.handler.application.leave))
     await turn()
-    late = Peer(listener)
+    late = Peer(connections)
     assert late.closed
     await draining
     assert (asking.statuses, late.statuses) == ([200], [])
@@ -381,15 +381,15 @@ class Deaf(Peer):
 
 async def test_a_client_that_does_not_read_the_end_is_dropped_after_the_close() -> None:
     """What is left of an answer is too little to make the server wait, and would keep the connection for ever."""
-    listener = listener_of(Application(), Limits(write_seconds=0.01))
-    client = Deaf(listener)
+    connections = connections_of(Application(), Limits(write_seconds=0.01))
+    client = Deaf(connections)
     client.ask("/v1/get", more="Connection: close\r\n")
     assert await client.answered(1) == [200]
     while not client.closed:
         await asyncio.sleep(0.001)
-    assert listener.open == {client.connection}
+    assert connections.open == {client.connection}
     async with asyncio.timeout(10):
-        while listener.open:
+        while connections.open:
             await asyncio.sleep(0.001)
 
 
@@ -434,10 +434,10 @@ async def test_a_closed_connection_is_gone_without_a_collection() -> None:
 )
 async def test_slow_headers_on_a_connection_in_use_are_cut(whole: list[bytes]) -> None:
     """They come with the last whole request, during it, or behind it."""
-    listener = listener_of(Application(), Limits(head_seconds=0.02, idle_seconds=600.0))
+    connections = connections_of(Application(), Limits(head_seconds=0.02, idle_seconds=600.0))
     clients = []
     for begun in (b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: x}"):
-        one, during, behind = (Peer(listener) for _ in range(3))
+        one, during, behind = (Peer(connections) for _ in range(3))
         one.connection.data_received(b"".join(whole) + begun)
         during.connection.data_received(b"".join(whole))
         during.connection.data_received(begun)

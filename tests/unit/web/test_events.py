@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
@@ -42,27 +42,33 @@ class Stream:
 
 
 class Pauses:
-    """The seconds of each wait; each is over when `ring` says so."""
+    """The seconds of each wait, in a time that stands still; the last is over when `ring` says so."""
 
-    def __init__(self) -> None:
-        self.seen: list[float | None] = []
-        self._waits: list[asyncio.Timeout] = []
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[float] = []
+        self._waits: list[tuple[asyncio.Handle, Callable[[], None]]] = []
+        self._now = 1000.0
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "time", lambda: self._now)
+        monkeypatch.setattr(loop, "call_at", self._call_at)
 
-    def __call__(self, seconds: float | None) -> asyncio.Timeout:
-        self.seen.append(seconds)
-        self._waits.append(asyncio.Timeout(None))
-        return self._waits[-1]
+    def _call_at(self, when: float, callback: Callable[[], None]) -> asyncio.Handle:
+        self.seen.append(round(when - self._now, 3))
+        handle = asyncio.Handle(callback, (), asyncio.get_running_loop())
+        self._waits.append((handle, callback))
+        return handle
 
     async def ring(self) -> None:
-        self._waits[-1].reschedule(0)
+        self._now += self.seen[-1]
+        handle, callback = self._waits[-1]
+        if not handle.cancelled():
+            callback()
         await turn()
 
 
 @pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
-    seen = Pauses()
-    monkeypatch.setattr(asyncio, "timeout", seen)
-    return seen
+async def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    return Pauses(monkeypatch)
 
 
 async def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes(pauses: Pauses) -> None:
@@ -72,15 +78,13 @@ async def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_i
     await turn()
     for _ in range(10):
         await pauses.ring()
-    assert pauses.seen == [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 60, 60, 60, 60]
+    assert pauses.seen == [0, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 60, 60, 60, 60]
     watchers.look_again()  # a request changes nothing about that
-    await turn()
     assert pauses.seen[-1] == 60
     bank.stuck = False
     await pauses.ring()
     bank.due = 0.0
     watchers.look_again()
-    await turn()
     assert pauses.seen[-2:] == [3600, 0.005]
     watchers.discard(stream.leave)
 
@@ -90,13 +94,13 @@ async def test_what_is_due_is_not_put_off_by_requests_that_come_ever_sooner(paus
     bank.stuck = False
     watchers = Watchers(cast(Any, bank))
     watchers.add(stream.leave)
-    await turn()
+    await pauses.ring()
+    bank.due = 0.0
     for _ in range(5):
         watchers.look_again()
-        await turn()
-    assert pauses.seen == [0.005]
+    assert pauses.seen == [0, 3600, *[0.005] * 5], "from the last time on, not from the request"
     await pauses.ring()
-    assert bank.applied == 1
+    assert bank.applied == 2
     watchers.discard(stream.leave)
 
 
@@ -111,11 +115,10 @@ async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done(pauses:
     await pauses.ring()
     if not fails:
         watchers.look_again()
-        await turn()
-        assert pauses.seen == [0.005]
+        assert pauses.seen == [0]
         bank.shared.set_result(None)
         await turn()
-    assert pauses.seen == [0.005, 0.02 if fails else 3600]
+    assert pauses.seen == [0, 0.02 if fails else 3600]
     assert bank.applied == 1
     watchers.discard(stream.leave)
 
@@ -125,15 +128,12 @@ async def test_nothing_is_applied_when_the_last_stream_has_ended(pauses: Pauses)
     watchers = Watchers(cast(Any, bank))
     for stream in streams:
         watchers.add(stream.leave)
-    await turn()
     watchers.discard(streams[0].leave)
-    await turn()
     await pauses.ring()
     assert bank.applied == 1
-    waits = len(pauses.seen)
     watchers.discard(streams[1].leave)
-    await turn()
-    assert (len(pauses.seen), bank.applied) == (waits, 1)
+    await pauses.ring()
+    assert bank.applied == 1
 
 
 async def test_a_stream_that_opens_while_the_server_stops_ends_at_once(pauses: Pauses) -> None:

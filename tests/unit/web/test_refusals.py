@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from emulator.web.wire import MAX_BODY_BYTES, MAX_HEADERS
 from tests.e2e.serving import MadeUpSite, get, head
-from tests.unit.web.peer import Peer, listener_of, turn
+from tests.unit.web.peer import Peer, connections_of, turn
 
 
 async def asked(data: bytes) -> tuple[list[int], str, list[tuple[str, str]]]:
     """The statuses that `data` is answered with, the text of a refusal, and the headers that reached the core."""
     application = MadeUpSite()
-    peer = Peer(listener_of(application))
+    peer = Peer(connections_of(application))
     peer.connection.data_received(data)
     await turn()
     statuses, text = peer.statuses, ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
@@ -12,14 +12,13 @@ import pytest
 
 from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
 from emulator.bank.threads import LASTS
-from emulator.settings import ServeSettings
 from emulator.store import Document, Documents, Kind, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
-from emulator.web.connection import Listener
-from emulator.web.wire import Base, Limits
+from emulator.web.connection import Connections
+from emulator.web.wire import Limits
 from tests.e2e.serving import MadeUpSite
-from tests.unit.web.peer import Peer, listener_of, turn
+from tests.unit.web.peer import Peer, connections_of, turn
 
 NOTE = Kind[Document]("note")
 KINDS = (NOTE,)
@@ -89,8 +88,8 @@ class World:
         return Response(200, [], str(self.store.count(NOTE)).encode())
 
     def clients(self, number: int) -> list[Peer]:
-        listener = listener_of(self.application)
-        return [Peer(listener) for _ in range(number)]
+        connections = connections_of(self.application)
+        return [Peer(connections) for _ in range(number)]
 
     def stored(self) -> int:
         """How many notes a restart finds."""
@@ -117,28 +116,6 @@ async def test_the_changes_of_a_turn_are_one_write_and_no_answer_leaves_before(w
     assert world.disk.writes == 1
     assert [client.statuses for client in clients] == [[201]] * 20
     assert world.stored() == 20
-
-
-async def writes_for_two_in_successive_rounds(world: World, clients: Sequence[Peer]) -> int:
-    """The writes for two requests of which the second arrives one round of the loop after the first."""
-    before = world.disk.writes
-    clients[0].ask("/v1/write")
-    asyncio.get_running_loop().call_soon(clients[1].ask, "/v1/write")
-    await turn()
-    return world.disk.writes - before
-
-
-async def test_after_a_turn_of_several_requests_the_next_begins_a_round_of_the_loop_later(world: World) -> None:
-    clients = world.clients(4)
-    assert await writes_for_two_in_successive_rounds(world, clients) == 2  # after no turn: at once
-    for client in clients:
-        client.ask("/v1/write")
-    await turn()
-    assert await writes_for_two_in_successive_rounds(world, clients) == 1
-    clients[0].ask("/v1/write")
-    await turn()
-    assert await writes_for_two_in_successive_rounds(world, clients) == 2  # after a turn of one: at once
-    assert [client.statuses for client in clients] == [[201] * number for number in (5, 4, 1, 1)]
 
 
 async def test_who_has_seen_what_is_not_written_waits_as_well(world: World) -> None:
@@ -348,8 +325,7 @@ async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) ->
 async def test_what_takes_long_ends_when_the_server_stops(world: World, steps: int) -> None:
     """`steps` that are done by then; the first one is done all the same."""
     answering = handler.Handler(world.application)
-    base = Base("http", 1, ServeSettings())
-    long = Peer(Listener(answering, base, Limits()))
+    long = Peer(Connections(answering, Limits()))
     long.ask("/long")
     await until(lambda: world.disk.writes == steps)
     answering.stop()
@@ -371,8 +347,7 @@ async def test_what_is_not_to_stop_half_way_ends_before_the_server(world: World)
 
     world.application.answers["/lasting"] = lambda request: Unfinished(lasting(request)).step()
     answering = handler.Handler(world.application)
-    base = Base("http", 1, ServeSettings())
-    client = Peer(Listener(answering, base, Limits()))
+    client = Peer(Connections(answering, Limits()))
     client.ask("/lasting")
     await until(lambda: begun)
     answering.stop()
