@@ -195,10 +195,10 @@ def test_a_check_makes_no_tables_and_migrates_none(
         schemas = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'bank_emulator'"
         assert connection.execute(schemas).fetchone() == (0,)
         assemble.assemble(ServeSettings(store=store_url, state=tmp_path / "state")).close()
-        connection.execute("UPDATE bank_emulator.layout SET version = 0")
+        connection.execute("UPDATE bank_emulator.layout SET version = 1")
         assert run(["state", "check", "--store", store_url]) == 2
-        assert "have version 0: a start of `serve` migrates them" in capsys.readouterr().err
-        assert connection.execute("SELECT version FROM bank_emulator.layout").fetchall() == [(0,)]
+        assert "have version 1: a start of `serve` migrates them" in capsys.readouterr().err
+        assert connection.execute("SELECT version FROM bank_emulator.layout").fetchall() == [(1,)]
 
 
 def test_the_search_path_in_the_url_names_the_schema_unless_a_flag_does(
