@@ -14,6 +14,8 @@ from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 from unicodedata import normalize
 
+from emulator.bank.problems import Problem
+
 Check = Callable[[Any], str | None]
 """Returns a description of the expected value, or None if the value is valid."""
 
@@ -43,11 +45,19 @@ UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010fff
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What a value must be: `words` continue "must be", `check` finds a more exact description where there is one."""
+    """What a value must be: `words` continue "must be", `check` finds a more exact description where there is one.
+
+    `stated` is the JSON Schema, or a function that returns it. `problems` finds problems inside a value that is a list.
+    """
 
     words: str
-    schema: Mapping[str, Any]
+    stated: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     check: Check
+    problems: Callable[[list[Any]], list[Problem]] | None = None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return self.stated() if callable(self.stated) else self.stated
 
     def fits(self, value: Any) -> bool:
         return self.check(value) is None

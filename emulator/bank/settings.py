@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from emulator.bank.errors import BankError, Message
 from emulator.bank.formats import YES_OR_NO, Format, matching, one_of, where, whole
-from emulator.bank.problems import unknown, written
+from emulator.bank.problems import Problem, unknown, written
 
 Value = TypeVar("Value")
 
@@ -51,11 +51,28 @@ _PACE = where(
 )
 _KRONER = matching(r"(?!0+\.00$)[0-9]{1,17}\.[0-9]{2}", 'an amount in NOK as text, such as "500000.00"')
 
-# The effects themselves are checked by `feed`, which imports pydantic, as other settings do not.
-_FEED = where(
-    'a list of effects on the account feed, such as [{"effect": "new-id"}]; [] for a feed that does not drift',
-    {},
-    lambda value: isinstance(value, list),
+_DRIFTS = 'a list of effects on the account feed, such as [{"effect": "new-id"}]; [] for a feed that does not drift'
+
+
+def _feed_problems(value: list[Any]) -> list[Problem]:
+    if not value:
+        return []
+    from emulator.bank import feed  # imports pydantic, which other settings do not need
+
+    return feed.problems(value)
+
+
+def _feed_schema() -> Mapping[str, Any]:
+    from emulator.bank import feed
+
+    return feed.schema()
+
+
+_FEED = Format(
+    _DRIFTS,
+    _feed_schema,
+    lambda value: None if isinstance(value, list) and not _feed_problems(value) else _DRIFTS,
+    _feed_problems,
 )
 
 
@@ -154,10 +171,8 @@ TAKES: Mapping[str, Format] = {member.name: member.metadata["takes"] for member 
 @cache
 def schemas() -> Mapping[str, Mapping[str, Any]]:
     """The JSON Schema of each setting; do not change it."""
-    from emulator.bank import feed
-
-    stated = {name: takes.schema for name, takes in TAKES.items()} | {"feed": feed.schema()}
-    return {one.name: {"description": one.metadata["decides"], **stated[one.name]} for one in fields(Settings)}
+    decides = {member.name: member.metadata["decides"] for member in fields(Settings)}
+    return {name: {"description": decides[name], **takes.schema} for name, takes in TAKES.items()}
 
 
 def from_text(name: str, text: str) -> Any:
@@ -183,12 +198,11 @@ def problems_in(changes: Mapping[str, Any]) -> list[Message]:
         takes = TAKES.get(name)
         if takes is None:
             problems.append(Message("FORMAT_ERROR", unknown(name, TAKES, "There is no setting"), name))
+        elif takes.problems is not None and isinstance(value, list):
+            wrong = takes.problems(value)
+            problems += [Message("FORMAT_ERROR", one.text, written((name, *one.path))) for one in wrong]
         elif not takes.fits(value):
             problems.append(Message("FORMAT_ERROR", f"The setting {name} must be {takes.words}.", name))
-        elif name == "feed" and value:
-            from emulator.bank import feed
-
-            problems += [Message("FORMAT_ERROR", one.text, written((name, *one.path))) for one in feed.problems(value)]
     return problems
 
 
