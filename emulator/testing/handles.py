@@ -173,17 +173,17 @@ class BankCustomer:
         return list(self.view()["consents"])
 
     def payments(self) -> list[dict[str, Any]]:
-        """The payments that wait for approval by this customer."""
+        """The payments and cancellations that wait for approval by this customer."""
         return list(self.view()["payments"])
 
-    def approve(self, payment_id: str) -> str | None:
-        """Approve a payment at the bank; returns its new status."""
-        status: str | None = self._call(self_service.approve, payment_id)["transactionStatus"]
+    def approve(self, payment_id: str, *, cancels: bool = False) -> str | None:
+        """Approve a payment (or its cancellation) at the bank; returns its new status."""
+        status: str | None = self._call(self_service.approve, payment_id, cancels=cancels)["transactionStatus"]
         return status
 
-    def decline(self, payment_id: str) -> str | None:
-        """Decline a payment; returns its new status."""
-        status: str | None = self._call(self_service.decline, payment_id)["transactionStatus"]
+    def decline(self, payment_id: str, *, cancels: bool = False) -> str | None:
+        """Decline a payment (or its cancellation); returns its new status."""
+        status: str | None = self._call(self_service.decline, payment_id, cancels=cancels)["transactionStatus"]
         return status
 
     def withdraw(self, consent_id: str | None = None) -> None:

@@ -6,6 +6,7 @@ approval; the person can approve, decline and withdraw.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import NotRequired
 from urllib.parse import parse_qs, urlsplit
@@ -50,9 +51,10 @@ class OwnContext(TypedDict):
 
 
 class OwnPayment(TypedDict):
-    """A payment that waits for approval by a person."""
+    """A payment that waits for approval by a person; `cancels`: its cancellation waits."""
 
     paymentId: str
+    cancels: bool
     transactionStatus: str
     tpp: str
     tppName: str
@@ -152,35 +154,46 @@ def _consent(bank: Bank, consent: Consent) -> consents.OwnConsent:
 
 
 def waiting(bank: Bank, national_id: str) -> list[OwnPayment]:
-    """Payments that wait for this person, newest first, among the newest LOOKED_AT."""
-    return [
-        _waiting(bank, payment)
-        for payment in bank.documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
+    """Cancellations and payments that wait for this person, newest first, among the newest LOOKED_AT."""
+    newest = bank.documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
+    shown = [
+        _waiting(bank, payment, cancels=False)
+        for payment in newest
         if payment["status"] in UNSIGNED and payments.may_sign_next(bank, payment, national_id)
     ]
+    return [*(_waiting(bank, one, cancels=True) for one in _to_cancel(bank, national_id)), *shown]
 
 
-def _waiting(bank: Bank, payment: Payment) -> OwnPayment:
+def _to_cancel(bank: Bank, national_id: str) -> Iterator[Payment]:
+    for opened in sca_control.waiting(bank, sca_control.LOOKED_AT):
+        if opened["purpose"] == "cancellation" and opened.get("nationalId") == national_id:
+            payment = bank.documents.get(PAYMENT, opened["target"])
+            if payment is not None and payments.cancellable(payment):
+                yield payment
+
+
+def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> OwnPayment:
     opened = bank.documents.find(SCA, target=payment["id"], newest_first=True, limit=1)
     return {
         "paymentId": payment["id"],
+        "cancels": cancels,
         "transactionStatus": payment["status"],
         "tpp": payment["tpp"],
         "tppName": opened[0]["tppName"] if opened else payment["tpp"],
         "agreement": payment["agreement"],
-        "signedBy": payment.get("signedBy", []),
+        "signedBy": [] if cancels else payment.get("signedBy", []),
         "summary": payment_views.summary(bank, payment),
     }
 
 
-def approve(bank: Bank, national_id: str, payment_id: str) -> Decision:
-    """The person approves a payment at the bank.
+def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> Decision:
+    """The person approves a payment (or its cancellation) at the bank.
 
     An open SCA of the payment is completed, so that its TPP sees the same outcome; `code` is the reason if that SCA
     fails. Without an open SCA the payment is signed too. RESOURCE_UNKNOWN; CONFLICT if it does not wait for approval;
     PSU_CREDENTIALS_INVALID if the person may not sign it.
     """
-    opened = _awaited(bank, national_id, payment_id)
+    opened = _awaited(bank, national_id, payment_id, cancels=cancels)
     with bank.documents.transaction():
         if opened is None:
             payments.authorised(bank, payment_id, national_id)
@@ -188,9 +201,9 @@ def approve(bank: Bank, national_id: str, payment_id: str) -> Decision:
         return _outcome(bank, payment_id, sca_control.approve(bank, opened, national_id=national_id))
 
 
-def decline(bank: Bank, national_id: str, payment_id: str) -> Decision:
+def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> Decision:
     """The person declines; as `approve`."""
-    opened = _awaited(bank, national_id, payment_id)
+    opened = _awaited(bank, national_id, payment_id, cancels=cancels)
     with bank.documents.transaction():
         if opened is None:
             payments.declined(bank, payment_id)
@@ -207,20 +220,25 @@ def withdraw(bank: Bank, national_id: str, consent_id: str) -> None:
     consents.revoke(bank, consent_id)
 
 
-def _awaited(bank: Bank, national_id: str, payment_id: str) -> Sca | None:
+def _awaited(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Sca | None:
     """The newest SCA of the payment that this person can complete; the BankErrors of `approve`."""
     payment = bank.find(PAYMENT, payment_id)
-    if payment["status"] not in UNSIGNED:
-        raise BankError("CONFLICT", f"The payment is {payment['status']} and does not wait for an approval.")
-    if not payments.may_sign_next(bank, payment, national_id):
-        raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
+    purpose, signers = ("cancellation", (national_id,)) if cancels else ("payment", (None, national_id))
     waiting = (
         opened
         for opened in bank.documents.find(SCA, target=payment_id, newest_first=True)
-        if opened["purpose"] == "payment" and opened.get("nationalId") in (None, national_id)
+        if opened["purpose"] == purpose and opened.get("nationalId") in signers
         if sca.is_open(opened) and not sca.is_late(bank, opened)
     )
-    return next(waiting, None)
+    opened = next(waiting, None)
+    if cancels:
+        if opened is None or not payments.cancellable(payment):
+            raise BankError("CONFLICT", "The cancellation of this payment does not wait for this person.")
+    elif payment["status"] not in UNSIGNED:
+        raise BankError("CONFLICT", f"The payment is {payment['status']} and does not wait for an approval.")
+    elif not payments.may_sign_next(bank, payment, national_id):
+        raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
+    return opened
 
 
 def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> Decision:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, NotRequired
 
 from pydantic import Field
@@ -16,13 +17,19 @@ from emulator.bank.payment import self_service
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.bank.payment.self_service import Decision, OwnAccount, OwnContext, OwnPayment, PersonOverview
 from emulator.bank.problems import unknown
-from emulator.bank.validation import Text200, Text512
+from emulator.bank.validation import Model, Omittable, Text200, Text512
 from emulator.control.operation import LIMIT, Answers, ControlCall, Json, operation
 from emulator.control.operations import Closed, Who, closed
 
 # anything else may be a tppId: an organizationIdentifier, whatever its form, or the subject of a certificate
 _NAME = re.compile(r"[a-z][a-z0-9 ._-]*")
 MOST = 1_000_000  # a story searches all of them for the owner of an account
+
+
+class Which(Model):
+    """`cancels`: decide about the cancellation of the payment, not about the payment."""
+
+    cancels: Omittable[bool] = None
 
 
 class PersonAccount(Closed):
@@ -84,16 +91,21 @@ _DECISION: Answers = {
 }
 
 
-@operation("POST", "/people/{nationalId}/payments/{id}/approve", _DECISION)
-def approve_own_payment(call: ControlCall[Any]) -> Json:
+def _decided(call: ControlCall[Which], decide: Callable[..., Decision]) -> Json:
+    cancels = bool(call.body.cancels)
+    return decide(call.bank, call.params["nationalId"], call.params["id"], cancels=cancels)
+
+
+@operation("POST", "/people/{nationalId}/payments/{id}/approve", _DECISION, body=Which, example={"cancels": False})
+def approve_own_payment(call: ControlCall[Which]) -> Json:
     """Approve a payment that waits, as the person can do at the bank, without the link of the TPP."""
-    return self_service.approve(call.bank, call.params["nationalId"], call.params["id"])
+    return _decided(call, self_service.approve)
 
 
-@operation("POST", "/people/{nationalId}/payments/{id}/decline", _DECISION)
-def decline_own_payment(call: ControlCall[Any]) -> Json:
+@operation("POST", "/people/{nationalId}/payments/{id}/decline", _DECISION, body=Which, example={"cancels": False})
+def decline_own_payment(call: ControlCall[Which]) -> Json:
     """Decline a payment that waits, as the person can do at the bank."""
-    return self_service.decline(call.bank, call.params["nationalId"], call.params["id"])
+    return _decided(call, self_service.decline)
 
 
 class Seed(Who):

@@ -25,7 +25,7 @@ from emulator.web.pages.wording import TEXTS
 
 STEPS = ("identity", "method")
 # The messages after a change, by the word in the address; text from an address is never shown.
-DONE = ("approved", "half_approved", "declined", "not_signed", "withdrawn", "logged_out")
+DONE = ("approved", "half_approved", "declined", "not_signed", "stopped", "kept", "withdrawn", "logged_out")
 
 
 def answer(bank: Bank, visit: Visit, guard: Guard) -> Response:
@@ -180,13 +180,14 @@ class _MyVisit:
     # Actions of the page
 
     def _decide(self, person: str, payment_id: str, form: PageForm) -> Response:
+        cancels = form.get("cancels") == "yes"
         if form.action("approve", "decline") == "approve":
-            outcome = self_service.approve(self._bank, person, payment_id)
-            words = {"PATC": "half_approved", "RCVD": ""}
+            outcome = self_service.approve(self._bank, person, payment_id, cancels=cancels)
+            words = {"PATC": "half_approved", "CANC": "stopped", "RCVD": ""}
             done = words.get(outcome["transactionStatus"], "approved")
         else:
-            outcome = self_service.decline(self._bank, person, payment_id)
-            done = {"RJCT": "declined"}.get(outcome["transactionStatus"], "not_signed")
+            outcome = self_service.decline(self._bank, person, payment_id, cancels=cancels)
+            done = "kept" if cancels else {"RJCT": "declined"}.get(outcome["transactionStatus"], "not_signed")
         if "code" in outcome or not done:
             return self._overview(person, status=409, wrong=self._reason(outcome.get("code", "")))
         return see_other(self._address(done))

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from emulator.bank.authentication import authorisations
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, PAYMENT, SCA
 from emulator.bank.payment import self_service
 from tests.known_state import EVEN, KARI
@@ -241,6 +242,22 @@ def test_english_stays_through_login_and_changes(emulator: Living) -> None:
     done = browser.submit(page, form=form_for(page, payment), action="approve")
     assert done.headers["location"] == "/my?lang=en&done=approved"
     assert "The payment is approved." in browser.get(done.headers["location"]).text
+
+
+def test_a_cancellation_that_a_tpp_asks_for_waits_too(emulator: Living) -> None:
+    bank = emulator.service.bank
+    bank.clock.set(mode="frozen")  # it would be executed meanwhile
+    payment = pay(emulator)
+    self_service.approve(bank, KARI, payment)
+    document = bank.documents.get(PAYMENT, payment) or {}
+    bank.documents.put(PAYMENT, {**document, "status": "ACTC", "product": "norwegian-domestic-credit-transfers"})
+    known = {"target": payment, "tppName": "Prøve", "redirectUri": "http://127.0.0.1:9/", "context": "PRIVATE"}
+    authorisations.open_sca(bank, TPP, "cancellation", {**known, "nationalId": KARI})
+    browser, page = at_home(emulator)
+    assert "Prøve ber om å stoppe denne betalingen" in page.text
+    done = browser.submit(page, form=form_for(page, payment), action="approve")
+    assert done.headers["location"].endswith("done=stopped")
+    assert status(emulator, payment) == "CANC"
 
 
 def test_nothing_else_is_below_it(emulator: Living) -> None:
