@@ -43,7 +43,7 @@ Every end has a redirect for the customer's browser, the TPP's own address with 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import quote, unquote_plus, urlencode
@@ -88,12 +88,21 @@ REFUSED = ScaFailure(401, "SCA_INVALID", "The authentication failed.")
 CORE_FAILED = ScaFailure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
 
 
-def failure_like(**members: Any) -> ScaFailure:
-    """A failure with these members; those that are None are those of CORE_FAILED, of a status below 500 of REFUSED."""
-    given = {name: value for name, value in members.items() if value is not None}
-    of_server = given.get("code", CORE_FAILED.code) == CORE_FAILED.code
-    status = given.get("status", CORE_FAILED.status if of_server else REFUSED.status)
-    return replace(CORE_FAILED if status >= CORE_FAILED.status else REFUSED, **given)
+def failure_like(
+    status: int | None = None, code: str | None = None, message: str | None = None, system: str | None = None
+) -> ScaFailure:
+    """A failure with these members; missing ones are taken from the built-in failure that is most similar.
+
+    Without any member it is CORE_FAILED. Only a server error names a system by default.
+    """
+    if code is None:
+        similar = CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
+    else:
+        alike = (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED)
+        similar = next((each for each in alike if each.code == code), REFUSED)
+    status = similar.status if status is None else status
+    default_system = similar.system if status >= CORE_FAILED.status else None
+    return ScaFailure(status, code or similar.code, message or similar.message, system or default_system)
 
 
 # The status in the redirect for the codes with which the business rules may refuse an approval.
