@@ -108,8 +108,8 @@ FAULTS = (
     ),
     Fault(
         "bank/payment/flows.py",
-        'elif stamp(at) >= payment["giveUpAt"]:',
-        'elif stamp(at) > payment["giveUpAt"]:',
+        'elif bank.clock.stamp() >= payment["giveUpAt"]:',
+        'elif bank.clock.stamp() > payment["giveUpAt"]:',
         "a payment without money is tried once too often",
         "unit/payments/test_progression.py",
     ),

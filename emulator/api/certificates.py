@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from emulator.bank.errors import counted
 from emulator.bank.formats import composed
-from emulator.bank.request import AuthenticatedTpp
 from emulator.ca import qcstatements
 from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, der_content
 
@@ -36,6 +35,19 @@ _NO_CERTIFICATE = (
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _LABEL = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]++={0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticatedTpp:
+    """A TPP as its certificate identifies it.
+
+    `id` is the organizationIdentifier, else the subject's RFC 2253 name; `name` is for people;
+    `roles` contains `PISP`, `AISP`, both or none (signature.md#roles).
+    """
+
+    id: str
+    name: str
+    roles: frozenset[str]
 
 
 class CertificateUnreadable(ValueError):

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from emulator.api.certificates import AuthenticatedTpp
 from emulator.api.headers import MATRIX, Headers
 from emulator.api.messages import Request
 from emulator.api.query import QueryParameter
@@ -21,7 +22,7 @@ from emulator.bank.customers.access import Caller
 from emulator.bank.errors import Message
 from emulator.bank.kinds import ACCOUNT, HolderKind
 from emulator.bank.notifications import Resource
-from emulator.bank.request import NOBODY, UNSCRIPTED, AuthenticatedTpp, Script
+from emulator.bank.payment.initiation import UNSCRIPTED, Script
 
 if TYPE_CHECKING:  # the shapes import pydantic, which a start does not need
     from emulator.api.shapes.parts import Link, Verb
@@ -31,6 +32,7 @@ Params = Mapping[str, str]
 PATH_VALUES = {"payment-service": tuple(sorted(products.SERVICES))}
 
 AISP, PISP = frozenset({"AISP"}), frozenset({"PISP"})  # roles of a TPP
+NOBODY = AuthenticatedTpp("", "", frozenset())  # until the signature is checked
 REDIRECT = frozenset({"tpp-redirect-uri"})  # the header that an operation needs where it opens an SCA
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from emulator.api.certificates import read_certificate
+from emulator.api.certificates import AuthenticatedTpp, read_certificate
 from emulator.api.headers import Headers
 from emulator.api.log import Exchange
 from emulator.api.messages import Request, Response
@@ -24,7 +24,6 @@ from emulator.api.service import BankService
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.customers.access import Caller
 from emulator.bank.errors import BankError, Message
-from emulator.bank.request import AuthenticatedTpp
 from emulator.scenario.rules import RuleSet
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@
     conditions.py                      conditions in rules, in stories and in feeds
     feed, notifications, notification_targets, snapshots       one subject each
     settlement.py                      the money of payments
-    request.py, threads.py             what the domain knows of the request that it serves, and its long work
+    threads.py                         its long work
 
 The packages: `customers` (consents and sessions, too), `accounts`, `authentication`, `payment` with the rules of
 `scheme` and the `products`, `sandbox` (data that a TPP makes), `fixtures` (data from files).

@@ -12,11 +12,11 @@ from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.errors import BankError
 from emulator.bank.formats import composed
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, EXCHANGE, PERSON, PSU, SESSION, SETTINGS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, EXCHANGE, PARAMETERS, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.money import BUILT_IN_PRICES, PriceList
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
-from emulator.store import Documents, Kind
+from emulator.store import Documents, Kind, StoreUnwritable
 
 D = TypeVar("D", bound=Mapping[str, Any])
 Event = dict[str, Any]
@@ -128,15 +128,19 @@ class Bank:
         Resetting or restoring it meanwhile is no conflict, but as if that had been asked for before.
         """
         before = self._identity
-        yield
+        try:
+            yield
+        except StoreUnwritable:
+            if self._identity is before and self.documents.content() is not None:
+                raise
         if self._identity is not before or self.documents.content() is None:
             raise BankError("CONFLICT", "The bank was replaced or deleted in the meantime.")
 
-    def find(self, kind: Kind[D], identity: str, path: str | None = None) -> D:
-        """The document with this id; RESOURCE_UNKNOWN if there is none, about the member or parameter at `path`."""
+    def find(self, kind: Kind[D], identity: str) -> D:
+        """The document with this id; RESOURCE_UNKNOWN if there is none."""
         document = self.documents.get(kind, identity)
         if document is None:
-            raise BankError("RESOURCE_UNKNOWN", f"There is no {kind.name} {identity}.", path)
+            raise BankError("RESOURCE_UNKNOWN", f"There is no {kind.name} {identity}.", PARAMETERS.get(kind))
         return document
 
     def make_room(self, kind: Kind[Any], most: int, **equals: str) -> None:

@@ -3,8 +3,8 @@
 Members are required unless marked NotRequired. Unless a comment says otherwise: ids are text in the form of `--ids`;
 amounts are decimal text with exactly the minor units of their currency (`money.plain`); dates are YYYY-MM-DD in Oslo;
 moments are stamps of bank time (`clock.stamp`: UTC with microseconds, so that text order is time order). `tpp` is the
-TPP's id (`tpp.Tpp.id`), `nationalId` a national identity number, `context` PRIVATE or CORPORATE, `agreement` the id of
-an agreement (psuCorporateId) or None.
+TPP's id (`AuthenticatedTpp.id`), `nationalId` a national identity number, `context` PRIVATE or CORPORATE, `agreement`
+the id of an agreement (psuCorporateId) or None.
 """
 
 from __future__ import annotations

@@ -119,6 +119,13 @@ NOTIFICATION = Kind[d.Notification](
 REPEAT = Kind[d.Repeat]("repeat", arrival="created")  # id: `tpp|x-request-id`
 CONTACT = Kind[d.Contact]("contact")  # id: the tppId
 
+# The parameter of the sandbox's addresses that has the id, named when there is no such document.
+PARAMETERS: Mapping[Kind[Any], str] = {
+    CUSTOMER: "customerId",
+    AGREEMENT: "agreementId",
+    ACCOUNT: "mockAccountId",
+    CARD: "mockCardAccountId",
+}
 HolderKind = Kind[d.Account] | Kind[d.Card]
 EntryKind = Kind[d.Transaction] | Kind[d.CardTransaction]
 ENTRIES_OF: Mapping[HolderKind, EntryKind] = {ACCOUNT: TRANSACTION, CARD: CARD_TRANSACTION}

@@ -104,10 +104,8 @@ def _body(resource: Resource, target: str, status: str) -> dict[str, str]:
 
 def sca_ended(bank: Bank, sca: Sca) -> None:
     """Queue a notification of the new scaStatus, if the setting is on and a subscriber of the SCA's target wants it."""
-    target = sca.get("target")
-    if target is None or not bank.settings.notifications:
-        return
-    subscription = bank.documents.get(SUBSCRIPTION, target)
+    target = sca.get("target", "")
+    subscription = bank.documents.get(SUBSCRIPTION, target) if bank.settings.notifications else None
     if subscription is None:
         return
     if "SCA" in subscription["content"]:

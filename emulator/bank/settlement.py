@@ -116,7 +116,7 @@ def _parts(payment: Payment, status: str) -> list[PaymentPart]:
     return [] if status == OPEN and "held" in payment else [PaymentPart(payment["initiation"], payment)]
 
 
-def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
+def hold(bank: Bank, payment: Payment, *, whole: bool = False, force: bool = False) -> bool:
     """Reserve the money of open parts, in order, and show it pending; returns whether any was.
 
     `whole`: all parts or none. Without an account nothing is reserved, and the answer is `force`.
@@ -136,7 +136,7 @@ def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: b
     if not chosen or (whole and len(chosen) < len(waiting)):
         return False
     _set_status(payment, chosen, HELD)
-    _reserve(bank, payment, debtor, chosen, at)
+    _reserve(bank, payment, debtor, chosen)
     return True
 
 
@@ -152,19 +152,19 @@ def as_batch(payment: Payment) -> bool:
     return payment["context"] == CORPORATE and bool(wanted)
 
 
-def _reserve(bank: Bank, payment: Payment, debtor: Account, parts: Sequence[PaymentPart], at: str) -> None:
+def _reserve(bank: Bank, payment: Payment, debtor: Account, parts: Sequence[PaymentPart]) -> None:
     held = _parts(payment, HELD)
     total = sum((cost(part.state) for part in parts), ZERO)
-    ledger.reserve(bank, debtor["id"], total, at=at)
+    ledger.reserve(bank, debtor["id"], total)
     payment["held"] = plain(total + Decimal(payment.get("held", "0")), debtor["currency"])
     pending = held if as_batch(payment) else parts  # a batch replaces the last one
     shown = [_parties(bank, payment, part, debtor)[0] for part in pending]
-    for state, members in _debits(bank, payment, debtor, pending, shown, at):
-        waiting = _waiting(members, payment.get("executeAt", at))
-        state["pendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=state.get("pendingId"), at=at)
+    for state, members in _debits(bank, payment, debtor, pending, shown):
+        waiting = _waiting(payment, members)
+        state["pendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=state.get("pendingId"))
     if fees := _fees(held):
-        waiting = _waiting(_fee(payment, fees, oslo_day(at)), payment.get("executeAt", at))
-        payment["feePendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=payment.get("feePendingId"), at=at)
+        waiting = _waiting(payment, _fee(bank, payment, fees))
+        payment["feePendingId"] = ledger.pend(bank, debtor["id"], waiting, pending=payment.get("feePendingId"))
 
 
 def _fees(parts: Sequence[PaymentPart]) -> Decimal:
@@ -177,18 +177,17 @@ def _debits(
     debtor: Account,
     parts: Sequence[PaymentPart],
     shown: Sequence[TransactionDetails],
-    at: str,
 ) -> list[tuple[Payment | BulkEntry, TransactionMembers]]:
     """The debtor's transactions, each with the document that has its `pendingId`."""
     if as_batch(payment):
-        return [(payment, _batch(bank, payment, parts, shown, debtor, oslo_day(at)))]
+        return [(payment, _batch(bank, payment, parts, shown, debtor))]
     return [
-        (part.state, _debit(payment, part, texts, debtor["currency"], oslo_day(at)))
+        (part.state, _debit(bank, payment, part, texts, debtor["currency"]))
         for part, texts in zip(parts, shown, strict=True)
     ]
 
 
-def settle(bank: Bank, payment: Payment, at: str) -> None:
+def settle(bank: Bank, payment: Payment) -> None:
     """Book one execution of the funded parts, separately or as a batch: debtor, fee, and creditors in this bank."""
     parts = _parts(payment, HELD)
     _set_status(payment, parts, PAID)
@@ -198,23 +197,22 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
         payment.pop("pendingId", None)
         return
     sides = [_parties(bank, payment, part, debtor) for part in parts]
-    for state, members in _debits(bank, payment, debtor, parts, [shown for shown, _ in sides], at):
-        ledger.book(bank, debtor["id"], members, pending=state.pop("pendingId", None), released=held, at=at)
+    for state, members in _debits(bank, payment, debtor, parts, [shown for shown, _ in sides]):
+        ledger.book(bank, debtor["id"], members, pending=state.pop("pendingId", None), released=held)
         held = ZERO  # released with the first one
     pending, fees = payment.pop("feePendingId", None), _fees(parts)
     if fees:
-        ledger.book(bank, debtor["id"], _fee(payment, fees, oslo_day(at)), pending=pending, at=at)
+        ledger.book(bank, debtor["id"], _fee(bank, payment, fees), pending=pending)
     for part, (shown, creditor) in zip(parts, sides, strict=True):
         if creditor is not None:
-            credit = _credit(bank, payment, part, shown, creditor, oslo_day(at))
-            ledger.book(bank, creditor["id"], credit, at=at)
+            ledger.book(bank, creditor["id"], _credit(bank, payment, part, shown, creditor))
 
 
-def release(bank: Bank, payment: Payment, at: str) -> None:
+def release(bank: Bank, payment: Payment) -> None:
     """Release the reservation, remove the pending transactions, and reopen the entries of a bulk."""
     held = payment.pop("held", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
-        ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
+        ledger.release(bank, payment["debtorAccountId"], Decimal(held))
     pending = [payment.pop("pendingId", None), payment.pop("feePendingId", None)]
     for entry in payment.get("entries", ()):
         if entry["status"] == HELD:
@@ -238,14 +236,14 @@ def statuses(payment: Payment) -> list[str]:
     return [undecided.get(entry["status"], entry["status"]) for entry in payment["entries"]]
 
 
-def settle_in_part(bank: Bank, payment: Payment, at: str) -> None:
+def settle_in_part(bank: Bank, payment: Payment) -> None:
     """Book funded entries and reject the others; if all are funded, reject the last one (a status set manually)."""
     undecided = [entry for entry in payment["entries"] if entry["status"] in (OPEN, HELD)]
     if undecided and not has_open(payment):
-        release(bank, payment, at)
+        release(bank, payment)
         undecided[-1]["status"] = REJECTED
-        hold(bank, payment, at, force=True)
-    settle(bank, payment, at)
+        hold(bank, payment, force=True)
+    settle(bank, payment)
     close_open(payment)
 
 
@@ -297,7 +295,8 @@ def _parties(
 ) -> tuple[TransactionDetails, Account | None]:
     """Debtor, creditor and texts, the same in the transactions of both sides; the creditor's account in this bank."""
     initiation = part.initiation
-    to = accounts.creditor(bank, initiation["creditorAccount"], part.state.get("creditorAccountId"))
+    to = bank.documents.get(ACCOUNT, part.state.get("creditorAccountId", ""))
+    to = to or accounts.named(bank, initiation["creditorAccount"])
     shown: TransactionDetails = {
         "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(initiation, crosses_border=products.of(payment).crosses_border)
@@ -314,8 +313,9 @@ def _parties(
     return shown, to
 
 
-def _members(shown: TransactionDetails, amount: Decimal, date: str, *, issued: str, code: str) -> TransactionMembers:
+def _members(bank: Bank, shown: TransactionDetails, amount: Decimal, *, issued: str, code: str) -> TransactionMembers:
     """What every transaction of a payment has: `issued` is the code of ISO 20022, `code` the bank's own."""
+    date = bank.clock.today().isoformat()
     return {
         **shown,
         "amount": amount,
@@ -327,16 +327,17 @@ def _members(shown: TransactionDetails, amount: Decimal, date: str, *, issued: s
 
 
 def _debit(
-    payment: Payment, part: PaymentPart, shown: TransactionDetails, currency: str, date: str
+    bank: Bank, payment: Payment, part: PaymentPart, shown: TransactionDetails, currency: str
 ) -> TransactionMembers:
     """The debtor's transaction in the account's `currency`; `shown`: the `_parties`."""
     product, price = products.of(payment), part.state
-    members = _members(shown, -Decimal(price["amount"]), date, issued=product.issued, code=product.code)
+    members = _members(bank, shown, -Decimal(price["amount"]), issued=product.issued, code=product.code)
     members["paymentId"] = payment["id"]
     if "rate" in price:
         instructed = part.initiation["instructedAmount"]["currency"]
+        rate, date = Decimal(price["rate"]), members["bookingDate"]
         members["currencyExchange"] = _exchange(
-            source=currency, target=instructed, unit=instructed, rate=Decimal(price["rate"]), date=date
+            source=currency, target=instructed, unit=instructed, rate=rate, date=date
         )
     return members
 
@@ -352,32 +353,33 @@ def _exchange(*, source: str, target: str, unit: str, rate: Decimal, date: str) 
     }
 
 
-def _waiting(members: TransactionMembers, execute_at: str) -> TransactionMembers:
-    """A debtor's transaction before it is booked: its value date is the day of the planned execution."""
+def _waiting(payment: Payment, members: TransactionMembers) -> TransactionMembers:
+    """A debtor's transaction before it is booked: its value date is the day of the planned execution, if any."""
     waiting = members.copy()
-    waiting["valueDate"] = max(oslo_day(execute_at), waiting.pop("bookingDate"))
+    today = waiting.pop("bookingDate")
+    waiting["valueDate"] = max(oslo_day(payment["executeAt"]), today) if "executeAt" in payment else today
     return waiting
 
 
 def _credit(
-    bank: Bank, payment: Payment, part: PaymentPart, shown: TransactionDetails, to: Account, date: str
+    bank: Bank, payment: Payment, part: PaymentPart, shown: TransactionDetails, to: Account
 ) -> TransactionMembers:
     """The creditor's transaction in its account's currency, free of charge (assumed)."""
     product, instructed = products.of(payment), part.initiation["instructedAmount"]
     amount, currency = Decimal(instructed["amount"]), instructed["currency"]
-    members = _members(shown, amount, date, issued=product.received, code=product.code)
+    members = _members(bank, shown, amount, issued=product.received, code=product.code)
     if to["currency"] != currency:
         members["amount"], rate = bank.exchange.converted(amount, currency, to["currency"])
         members["currencyExchange"] = _exchange(
-            source=currency, target=to["currency"], unit=currency, rate=rate, date=date
+            source=currency, target=to["currency"], unit=currency, rate=rate, date=members["bookingDate"]
         )
     return members
 
 
-def _fee(payment: Payment, amount: Decimal, date: str) -> TransactionMembers:
+def _fee(bank: Bank, payment: Payment, amount: Decimal) -> TransactionMembers:
     """The bank's fee for a payment, booked as a separate transaction (assumed)."""
     text = f"Gebyr {products.of(payment).code}"
-    members = _members({}, -amount, date, issued=FEE_CODE, code="Gebyr")
+    members = _members(bank, {}, -amount, issued=FEE_CODE, code="Gebyr")
     members["remittanceInformationUnstructured"] = text
     members["remittanceInformationUnstructuredArray"] = [text]
     members["feeFor"] = payment["id"]
@@ -390,7 +392,6 @@ def _batch(
     parts: Sequence[PaymentPart],
     shown: Sequence[TransactionDetails],
     debtor: Account,
-    date: str,
 ) -> TransactionMembers:
     """One transaction for several entries of a bulk (batchBookingPreferred); `shown`: the `_parties` of each."""
     product, currency = products.of(payment), debtor["currency"]
@@ -400,7 +401,7 @@ def _batch(
         own["debtorName"] = name
     if information_id := payment["initiation"].get("paymentInformationId"):
         own["endToEndId"] = information_id[:35]
-    members = _members(own, sum(amounts, ZERO), date, issued=product.issued, code=product.code)
+    members = _members(bank, own, sum(amounts, ZERO), issued=product.issued, code=product.code)
     members["paymentId"] = payment["id"]
     members["batch"] = {
         "entries": [

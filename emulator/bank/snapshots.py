@@ -20,7 +20,6 @@ from emulator.bank.threads import in_thread
 from emulator.store import SNAPSHOTS, Documents, Image, NamedContent, StoreError, StoreUnwritable
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
-MOST = 100
 LARGE = 4 << 20  # bytes; a larger image is prepared in a thread, and that of a snapshot does not stay in memory
 
 
@@ -45,7 +44,6 @@ class Snapshots:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._images: dict[str, Image] = {}  # small ones, by the names of their contents
-        self._cleared = 0  # how often the bank was replaced: what was being saved then is none of the new one
 
     def saving(self, bank: Bank, name: str) -> Iterator[object]:
         """Save the bank's current state; a snapshot of the same name is replaced.
@@ -56,21 +54,11 @@ class Snapshots:
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
             raise BankError("FORMAT_ERROR", text, "name")
-        if documents.count(SNAPSHOTS) >= MOST and not documents.exists(SNAPSHOTS, name):
-            raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         image = documents.image().with_document(META, bank.clock.with_moment())
-        created, cleared = real_now(), self._cleared
-        yield None  # after the turn everything in it lasts
-        try:
+        created = real_now()
+        with bank.preparing():
+            yield None  # after the turn everything in it lasts
             stored = yield from in_thread(lambda: documents.log.store_content(image))
-        except StoreUnwritable:
-            if documents.discarded:
-                raise BankError("CONFLICT", "The bank was deleted in the meantime.") from None
-            raise
-        if documents.discarded:
-            raise BankError("CONFLICT", "The bank was deleted in the meantime.")
-        if cleared != self._cleared:
-            raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
         with documents.transaction():
             self._remove(name)
             documents.put(SNAPSHOTS, named(name, created, stored.file))
@@ -110,7 +98,6 @@ class Snapshots:
 
     def clear(self) -> None:
         """Delete all snapshots of a bank that is replaced."""
-        self._cleared += 1
         for saved in self._documents.all(SNAPSHOTS):
             self._remove(saved["id"])
 

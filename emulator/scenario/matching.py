@@ -18,7 +18,7 @@ from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, Ge
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from emulator.api.certificates import CertificateUnreadable, read_certificate
+from emulator.api.certificates import AuthenticatedTpp, CertificateUnreadable, read_certificate
 from emulator.api.gates import likely_context
 from emulator.api.headers import IDS, UTF_8, Headers, charset_of, one_spelling
 from emulator.api.log import Exchange
@@ -44,7 +44,6 @@ from emulator.bank.customers.consents import resource_shown_as
 from emulator.bank.errors import BankError
 from emulator.bank.formats import HEADER_NAME, NATIONAL_NUMBER, composed, digits_of
 from emulator.bank.kinds import ACCOUNT, CARD, PSU
-from emulator.bank.request import AuthenticatedTpp
 from emulator.bank.validation import Mismatch, Model, Names, Omittable, Reads, refuse
 from emulator.scenario.values import CONTEXTS, METHODS, possible_status
 from emulator.scenario.variables import leaves

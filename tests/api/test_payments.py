@@ -9,6 +9,7 @@ import pytest
 
 from emulator.api.description import examples
 from emulator.assemble.registry import BankRegistry
+from emulator.bank.kinds import BASKET
 from emulator.bank.payment import baskets
 from emulator.ca import CertificateAuthority
 from tests.api.control_desk import ControlDesk
@@ -142,7 +143,8 @@ def test_the_name_check_stands_in_the_answer_the_details_and_on_the_customers_pa
     assert kari.get(f"{STRAKS}/{payment_id}").json()["payeeVerification"] == close
     assert "payeeVerification" not in kari.get(f"{STRAKS}/{payment_id}/status").json()
     basket = kari.post("/v1/signing-baskets", json={"paymentIds": [plain["paymentId"], payment_id]}).json()
-    shown = [one.get("payee") for one in baskets.summary(kari.service.bank, basket["basketId"])]
+    bank = kari.service.bank
+    shown = [one.get("payee") for one in baskets.summary(bank, bank.find(BASKET, basket["basketId"]))]
     assert shown == [None, "CMTC"]
     assert "payeeVerification" not in kari.get(f"{STRAKS}/{plain['paymentId']}").json()
 

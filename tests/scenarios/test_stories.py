@@ -25,7 +25,10 @@ def test_it_says_why(stage_play: Play) -> None:
             [{**ACCOUNTS, "as": {"tpp": {"name": "x", "organizationIdentifier": "\0"}}}],
             "POST /_emulator/tpps failed: organizationIdentifier: ",
         ),
-        ([{**ACCOUNTS, "as": {"nationalId": KARI, "context": "CORPORATE"}}], "no accounts in the context CORPORATE"),
+        (
+            [{**ACCOUNTS, "as": {"nationalId": KARI, "context": "CORPORATE"}}],
+            "The context CORPORATE is not possible here; possible: PRIVATE",
+        ),
         ([{"psu": "approve latest"}], "expected no error, received status 404"),
         ([{"tpp": "GET /v1/accounts", "save": {"a": "accounts[9].resourceId"}}], "no entry [9]"),
         ([{"control": "DELETE banks/default"}], "The default bank stays"),

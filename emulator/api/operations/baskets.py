@@ -67,14 +67,7 @@ def create_signing_basket(call: Call) -> Reply[answers.BasketCreated]:
 
 
 def _basket(call: Call) -> Basket:
-    caller = call.caller
-    return baskets.find(
-        call.bank,
-        call.params["basketId"],
-        tpp_id=call.tpp.id,
-        national_id=caller.national_id if caller else None,
-        agreement=caller.agreement if caller else None,
-    )
+    return baskets.find(call.bank, call.params["basketId"], tpp_id=call.tpp.id, caller=call.caller)
 
 
 @_operation("GET", _BASKET)

@@ -127,15 +127,14 @@ def create_payment(call: Call) -> Reply[answers.PaymentCreated]:
 
 def _payment(call: Call) -> Payment:
     """The payment in the path: it must belong to the TPP and, if the customer is known, to the customer."""
-    params, caller = call.params, call.caller
+    params = call.params
     return payments.find(
         call.bank,
         params["paymentId"],
         service=params["payment-service"],
         product=params["payment-product"],
         tpp_id=call.tpp.id,
-        national_id=caller.national_id if caller else None,
-        agreement=caller.agreement if caller else None,
+        caller=call.caller,
     )
 
 

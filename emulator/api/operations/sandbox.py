@@ -34,7 +34,7 @@ from emulator.bank.documents import (
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION, EntryKind
 from emulator.bank.money import plain
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.bank.sandbox import booked_balance, find_customer, like, list_documents, list_entries, number_of
+from emulator.bank.sandbox import booked_balance, like, list_entries, number_of
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.store import Kind
 
@@ -79,7 +79,6 @@ class _SandboxKind:
     kind: Kind[Any]
     shown: Callable[[Call, Any], Any]
     create: Callable[[Bank, Any], Any]
-    find: Callable[[Bank, str], Any]
     delete: Callable[[Bank, str], Iterator[object] | None]  # at once, or in steps
     removed: str
     replace: Callable[[Bank, str, Any], Any] | None = None
@@ -95,10 +94,11 @@ def _of_kind(of: _SandboxKind) -> Iterator[Operation]:
         return Reply(201, of.shown(call, of.create(call.bank, call.body)))
 
     def every(call: Call) -> Reply[Any]:
-        return Reply(200, [of.shown(call, document) for document in list_documents(call.bank, of.kind)])
+        listed = accounts.newest_first(call.bank.documents.all(of.kind))
+        return Reply(200, [of.shown(call, document) for document in listed])
 
     def read(call: Call) -> Reply[Any]:
-        return Reply(200, of.shown(call, of.find(call.bank, call.params[of.parameter])))
+        return Reply(200, of.shown(call, call.bank.find(of.kind, call.params[of.parameter])))
 
     def delete(call: Call) -> Reply[None]:
         steps = of.delete(call.bank, call.params[of.parameter])
@@ -157,14 +157,14 @@ def _of_history(own: _SandboxHistory) -> Iterator[Operation]:
         return Reply(201, shown[0] if single else shown)
 
     def every(call: Call) -> Reply[Any]:
-        holder = own.of.find(call.bank, call.params[parameter])
+        holder = call.bank.find(own.of.kind, call.params[parameter])
         first, last = call.query.get("fromDate"), call.query.get("toDate")
         asked = Window(first=first, last=last, offset=call.query["offset"], limit=call.query["limit"])
         entries = list_entries(call.bank, own.kind, holder["id"], asked)
         return Reply(200, [own.shown(entry, links(call, entry)) for entry in entries])
 
     def read(call: Call) -> Reply[Any]:
-        holder = own.of.find(call.bank, call.params[parameter])
+        holder = call.bank.find(own.of.kind, call.params[parameter])
         entry = own.find(call.bank, holder["id"], call.params["transactionId"])
         return Reply(200, own.shown(entry, links(call, entry)))
 
@@ -349,7 +349,6 @@ _ACCOUNT = _SandboxKind(
     ACCOUNT,
     _account,
     create=sandbox_accounts.create_account,
-    find=accounts.find,
     replace=sandbox_accounts.replace_account,
     delete=lambda bank, identity: sandbox_accounts.deleting(bank, ACCOUNT, identity),
     returned="\n\nReturns the posted members, `id` and `_links`.",
@@ -364,7 +363,6 @@ _CARD = _SandboxKind(
     CARD,
     _card,
     create=sandbox_accounts.create_card,
-    find=accounts.find_card,
     replace=sandbox_accounts.replace_card,
     delete=lambda bank, identity: sandbox_accounts.deleting(bank, CARD, identity),
     returned="\n\nReturns the posted members, `resourceId` and `_links`.",
@@ -379,7 +377,6 @@ _CUSTOMER = _SandboxKind(
     CUSTOMER,
     _customer,
     create=sandbox_customers.create_customer,
-    find=find_customer,
     replace=sandbox_customers.replace_customer,
     delete=sandbox_customers.deleting_customer,
     removed=" and everything that depends on it",
@@ -394,7 +391,6 @@ _AGREEMENT = _SandboxKind(
     AGREEMENT,
     _agreement,
     create=sandbox_customers.create_agreement,
-    find=sandbox_customers.find_agreement,
     delete=sandbox_customers.delete_agreement,
     removed=".\n\nThe consents and sessions under it are removed too",
 )
@@ -430,7 +426,8 @@ def initialize_sandbox(call: Call) -> Reply[sandbox.SandboxCustomers]:
     """
     prepared, call.request.prepared = call.request.prepared, None
     fixtures.initialize(call.bank, prepared)
-    return Reply(200, {"customers": [_customer(call, one) for one in list_documents(call.bank, CUSTOMER)]})
+    every = accounts.newest_first(call.bank.documents.all(CUSTOMER))
+    return Reply(200, {"customers": [_customer(call, one) for one in every]})
 
 
 OF_CUSTOMERS = (*_of_kind(_CUSTOMER), *_of_kind(_AGREEMENT))
@@ -446,7 +443,7 @@ def create_sandbox_engagement(call: Call) -> Reply[sandbox.SandboxEngagement]:
 @_operation("GET", _ENGAGEMENTS)
 def list_sandbox_engagements(call: Call) -> Reply[sandbox.SandboxEngagementList]:
     """The engagements of an agreement."""
-    agreement = sandbox_customers.find_agreement(call.bank, call.params["agreementId"])
+    agreement = call.bank.find(AGREEMENT, call.params["agreementId"])
     listed = sandbox_customers.engagements(call.bank, agreement)
     return Reply(200, [_engagement(call, agreement["id"], engagement) for engagement in listed])
 

@@ -37,11 +37,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
-from emulator.api.certificates import TppCertificate
+from emulator.api.certificates import AuthenticatedTpp, TppCertificate
 from emulator.api.signature import rules
 from emulator.api.signature.rules import Inspection, Terms
 from emulator.bank.errors import Message
-from emulator.bank.request import AuthenticatedTpp
 from emulator.bank.settings import Settings
 from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET, parse_date
 

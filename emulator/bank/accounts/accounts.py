@@ -13,9 +13,8 @@ from typing import Any, Literal, TypeVar
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, AccountRef, Card, Customer, TransactionDetails, Usage
-from emulator.bank.errors import BankError
 from emulator.bank.formats import digits_of
-from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CUSTOMER, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, CARD_TRANSACTION, CUSTOMER, TRANSACTION
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 
@@ -71,16 +70,8 @@ def payer(bank: Bank, account_id: str) -> Account | None:
     return None if account is None or account["status"] == DELETED else account
 
 
-def find(bank: Bank, account_id: str) -> Account:
-    """The account of the sandbox with this id; BankError RESOURCE_UNKNOWN."""
-    return bank.find(ACCOUNT, account_id, "mockAccountId")
-
-
-def creditor(bank: Bank, reference: Mapping[str, str], account_id: str | None = None) -> Account | None:
-    """The creditor's account of a payment, if this bank has it: looked up by its id, else by IBAN or BBAN."""
-    account = bank.documents.get(ACCOUNT, account_id) if account_id else None
-    if account is not None:
-        return account
+def named(bank: Bank, reference: Mapping[str, str]) -> Account | None:
+    """The account of this bank with this IBAN or BBAN, None if it has none."""
     if "iban" in reference:
         return bank.documents.first(ACCOUNT, iban=reference["iban"].replace(" ", ""))
     return bank.documents.first(ACCOUNT, bban=digits_of(reference["bban"])) if "bban" in reference else None
@@ -119,14 +110,6 @@ _SHOWN = (
 def reference_of(identity: str) -> str:
     """The cardTransactionId of an entry posted without one: at most 35 characters, for both forms of ids."""
     return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
-
-
-def find_card(bank: Bank, card_id: str) -> Card:
-    """The card account; BankError RESOURCE_UNKNOWN when there is none."""
-    card = bank.documents.get(CARD, card_id)
-    if card is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no card account {card_id}.", "mockCardAccountId")
-    return card
 
 
 def card_balances(bank: Bank, card: Card) -> dict[BalanceType, Decimal]:

@@ -34,24 +34,22 @@ def item_hold(transaction: Transaction) -> Decimal:
     return -amount if own and amount < 0 else ZERO
 
 
-def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
+def reserve(bank: Bank, account_id: str, amount: Decimal) -> None:
     """Reserve `amount` on the account for a payment; a negative amount releases it."""
     account = bank.find(ACCOUNT, account_id)
     account["reserved"] = plain(Decimal(account["reserved"]) + amount, account["currency"])
-    account["lastChange"] = at or bank.clock.stamp()
+    account["lastChange"] = bank.clock.stamp()
     bank.documents.put(ACCOUNT, account)
 
 
-def release(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
-    reserve(bank, account_id, -amount, at=at)
+def release(bank: Bank, account_id: str, amount: Decimal) -> None:
+    reserve(bank, account_id, -amount)
 
 
-def pend(
-    bank: Bank, account_id: str, members: TransactionMembers, *, pending: str | None = None, at: str | None = None
-) -> str:
+def pend(bank: Bank, account_id: str, members: TransactionMembers, *, pending: str | None = None) -> str:
     """Show a transaction as pending and return its id; no money moves. Members and `pending` as for `book`."""
-    at = at or bank.clock.stamp()
-    transaction = _entered(bank, bank.find(ACCOUNT, account_id), members, "pending", at=at, replaced=pending)
+    account, at = bank.find(ACCOUNT, account_id), bank.clock.stamp()
+    transaction = _entered(bank, account, members, "pending", at=at, replaced=pending)
     bank.documents.put(TRANSACTION, transaction)
     return transaction["id"]
 
@@ -71,7 +69,7 @@ def book(
 ) -> Transaction:
     """Book a transaction and return its document.
 
-    `bookingDate` and `valueDate` default to the Oslo date of `at` (bank time by default).
+    `bookingDate` and `valueDate` default to the Oslo date of `at`, which is bank time but for history.
     `pending`: the pending transaction that this one replaces, under its id; `released`: its reservation.
     """
     at = at or bank.clock.stamp()
@@ -119,12 +117,11 @@ def _entered(
 
 def settle_pending(bank: Bank, transaction: Transaction) -> None:
     """Book a fixture's pending transaction that is due."""
-    at = transaction["due"]
     shelved = ("status", "shelf", "order", "due", "accountId")
     members = cast(TransactionMembers, {name: value for name, value in transaction.items() if name not in shelved})
     if bank.documents.exists(ACCOUNT, transaction["accountId"]):
         held = item_hold(transaction)
-        book(bank, transaction["accountId"], members, pending=transaction["id"], released=held, at=at)
+        book(bank, transaction["accountId"], members, pending=transaction["id"], released=held)
     else:
         bank.documents.delete(TRANSACTION, transaction["id"])
 

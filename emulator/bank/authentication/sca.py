@@ -2,7 +2,7 @@
 
 A request opens an SCA (`authorisations.open_sca`). Its id is the single-use token of the address to which the TPP sends
 the customer. It goes through the steps identity, method, context and approve. The step is not stored but follows from
-what is known (`step`), so a step whose result the request has brought is skipped (sca.md#the-pages). Three states:
+what is known (`steps`), so a step whose result the request has brought is skipped (sca.md#the-pages). Three states:
 
     status       meaning                              changed by
     started      waits for the customer               the steps; they only add members
@@ -193,26 +193,16 @@ def release(bank: Bank, target: str) -> None:
         bank.documents.put(SCA, sca)
 
 
-def _steps(bank: Bank, sca: Sca) -> list[str]:
-    """The steps of an open SCA that are left, as far as its person is known."""
+def steps(bank: Bank, sca: Sca) -> list[str]:
+    """The steps of an open SCA from the current one on, as far as its person is known."""
     who = sca.get("person") or expected(sca)
     needed = {
         "identity": "person" not in sca,
         "method": "method" not in sca,
-        "context": who is not None and needs_choice(bank, {**sca, "person": who}),
+        "context": who is not None and "chosen" not in sca and len(options(bank, who, sca)) > 1,
         "approve": True,
     }
     return [name for name, is_needed in needed.items() if is_needed]
-
-
-def step(bank: Bank, sca: Sca) -> str:
-    """The current step of an open SCA."""
-    return _steps(bank, sca)[0]
-
-
-def steps_ahead(bank: Bank, sca: Sca) -> int:
-    """The number of steps after the current one of an open SCA, as far as its person is known."""
-    return len(_steps(bank, sca)) - 1
 
 
 def note_mistyping(bank: Bank, sca: Sca) -> bool:
@@ -238,7 +228,7 @@ def identify(bank: Bank, sca: Sca, national_id: str) -> str | None:
     if sca.get("person") != national_id:
         sca.pop("chosen", None)  # another person chose it
     sca["person"] = national_id
-    if not options(bank, sca):
+    if not options(bank, national_id, sca):
         return fail(bank, sca, NO_CONTEXT)
     _pass(sca, "identity")
     bank.documents.put(SCA, sca)
@@ -256,17 +246,10 @@ def choose_method(bank: Bank, sca: Sca, method: str) -> None:
 
 def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | None) -> None:
     """The customer chooses to act privately or under an agreement; FORMAT_ERROR if the person cannot."""
-    fitting = people.first_fitting(options(bank, sca), context, agreement)
-    if fitting is not None:
-        sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
-        _pass(sca, "context")
-        bank.documents.put(SCA, sca)
-        return
-    if context not in (None, sca.get("context", context)):
-        raise BankError("FORMAT_ERROR", f"The request asks for the context {sca['context']} only.", "context")
-    if agreement is not None:
-        raise BankError("FORMAT_ERROR", f"The person does not act here under the agreement {agreement}.", "agreement")
-    raise BankError("FORMAT_ERROR", "The person does not have this context.", "context")
+    context, agreement = people.chosen(options(bank, sca["person"], sca), context, agreement)
+    sca["chosen"] = {"context": context, "agreement": agreement}
+    _pass(sca, "context")
+    bank.documents.put(SCA, sca)
 
 
 def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | None:
@@ -367,18 +350,8 @@ def _unlink(bank: Bank, sca: Sca) -> None:
         bank.documents.put(kind, target)
 
 
-def needs_choice(bank: Bank, sca: Sca) -> bool:
-    """Whether the person has to choose between contexts or agreements."""
-    return "chosen" not in sca and len(options(bank, sca)) > 1
-
-
-def options(bank: Bank, sca: Sca) -> list[tuple[str, Agreement | None]]:
-    """The contexts (with agreement) that the person may choose, limited to those that the request allows."""
-    return options_of(bank, sca["person"], sca)
-
-
-def options_of(bank: Bank, national_id: str, sca: Sca | None) -> list[tuple[str, Agreement | None]]:
-    """`options` of a person who has not been identified yet; all contexts without an SCA."""
+def options(bank: Bank, national_id: str, sca: Sca | None) -> list[tuple[str, Agreement | None]]:
+    """The contexts (with agreement) that a person may choose, limited to those that the request allows, if any."""
     wanted = (None, None) if sca is None else (sca.get("context"), sca.get("agreement"))
     return [
         (context, agreement)
@@ -395,7 +368,9 @@ def acting_as(bank: Bank, sca: Sca) -> tuple[str, str | None]:
 
 def possible(bank: Bank, sca: Sca) -> list[tuple[str, str | None]]:
     """The contexts in which the person may act now: the chosen one, or else all options."""
-    allowed = [(context, agreement["id"] if agreement else None) for context, agreement in options(bank, sca)]
+    allowed = [
+        (context, agreement["id"] if agreement else None) for context, agreement in options(bank, sca["person"], sca)
+    ]
     chosen = sca.get("chosen")
     return [one for one in allowed if chosen is None or one == (chosen["context"], chosen["agreement"])]
 

@@ -102,7 +102,7 @@ def view(bank: Bank, sca: Sca) -> dict[str, Any]:
         "tpp": sca["tpp"],
         "target": sca.get("target"),
         "status": "expired" if late or "timedOut" in sca else sca["status"],
-        "step": machine.step(bank, sca) if ended is None else None,
+        "step": machine.steps(bank, sca)[0] if ended is None else None,
         "nationalId": sca.get("person") or sca.get("nationalId"),
         "redirectUri": sca["redirectUri"],
         "redirect": sca.get("redirect"),

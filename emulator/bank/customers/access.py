@@ -156,18 +156,14 @@ def payer(bank: Bank, claim: Claim) -> Caller | None:
 
     No live session is needed, as a payment has its own SCA. None if neither was sent, as only `lenient` allows.
     """
+    national_id, psu_id = claim.identity, None
     if claim.psu_id is not None:
         psu = known_psu(bank, claim)
-        context, agreement = _acting(bank, claim, psu["nationalId"])
-        return Caller(psu["nationalId"], psu["id"], context, agreement)
-    if claim.identity is None:
-        return None
-    if people.person(bank, claim.identity) is None:
-        raise ScaNeeded(
-            "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.", "X-PSU-IDENTITY"
-        )
-    context, agreement = _acting(bank, claim, claim.identity)
-    return Caller(claim.identity, None, context, agreement)
+        national_id, psu_id = psu["nationalId"], psu["id"]
+    elif national_id is not None and people.person(bank, national_id) is None:
+        text = "The bank knows no customer with this identity number."
+        raise ScaNeeded("PSU_CREDENTIALS_INVALID", text, "X-PSU-IDENTITY")
+    return None if national_id is None else Caller(national_id, psu_id, *_acting(bank, claim, national_id))
 
 
 def account_reader(

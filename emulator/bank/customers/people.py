@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Person, Psu, Role
+from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU
 
 PRIVATE = "PRIVATE"
@@ -80,15 +81,18 @@ def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Agreement | Non
     return options
 
 
-def first_fitting(
+def chosen(
     options: list[tuple[str, Agreement | None]], context: str | None, agreement: str | None
-) -> tuple[str, str | None] | None:
-    """Context and agreement id of the first of `contexts_of` that matches; None matches any."""
+) -> tuple[str, str | None]:
+    """Context and agreement id of the first of these contexts that matches; None matches any. FORMAT_ERROR if none."""
     for candidate, document in options:
         identity = document["id"] if document is not None else None
         if context in (None, candidate) and (agreement is None or agreement.lower() == identity):
             return candidate, identity
-    return None
+    wanted = f"context {context or PRIVATE}" if agreement is None else f"agreement {agreement}"
+    possible = [name if under is None else f"{name} under {under['id']}" for name, under in options]
+    text = f"The {wanted} is not possible here; possible: {', '.join(possible) or 'nothing'}."
+    raise BankError("FORMAT_ERROR", text, "context" if agreement is None else "agreement")
 
 
 def engagements_for(bank: Bank, agreement: Agreement, role: str, national_id: str) -> list[Engagement]:

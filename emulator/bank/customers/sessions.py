@@ -102,7 +102,7 @@ def seed(
     """
     if people.person(bank, national_id) is None:
         raise BankError("FORMAT_ERROR", "The bank knows no person with this national identity number.", "nationalId")
-    context, agreement = choose_context(bank, national_id, context, agreement)
+    context, agreement = people.chosen(people.contexts_of(bank, national_id), context, agreement)
     owner = Owner(tpp_id, national_id, context, agreement)
     session = start(bank, owner, bank.ids.uuid())
     consents.grant(bank, owner, accounts=accounts, tpp_name=tpp_name)
@@ -110,19 +110,6 @@ def seed(
     if agreement is not None:
         answer["psuCorporateId"] = agreement
     return {**answer, "context": context}
-
-
-def choose_context(bank: Bank, national_id: str, context: str | None, agreement: str | None) -> tuple[str, str | None]:
-    """The first context and agreement of a person that match; None matches any, and private comes first.
-
-    Raises FORMAT_ERROR if none matches.
-    """
-    fitting = people.first_fitting(people.contexts_of(bank, national_id), context, agreement)
-    if fitting is not None:
-        return fitting
-    if agreement is not None:
-        raise BankError("FORMAT_ERROR", f"The person does not act under the agreement {agreement}.", "agreement")
-    raise BankError("FORMAT_ERROR", f"The person has no accounts in the context {context or 'PRIVATE'}.", "context")
 
 
 def end(bank: Bank, session_id: str) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
+from emulator.bank.customers.access import Caller
 from emulator.bank.documents import Approach, Basket, Payment
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import BASKET, PAYMENT
@@ -94,10 +95,10 @@ def _refuse(members: Sequence[Payment | None]) -> None:
         raise error
 
 
-def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Basket:
+def find(bank: Bank, basket_id: str, *, tpp_id: str, caller: Caller | None) -> Basket:
     """The TPP's own basket; RESOURCE_UNKNOWN for any other."""
     basket = bank.documents.get(BASKET, basket_id)
-    if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, national_id, agreement):
+    if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, caller):
         raise BankError("RESOURCE_UNKNOWN", "There is no such basket.", "basketId")
     return basket
 
@@ -151,9 +152,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
 
     If none can be signed, raises the BankError of the first. `agreement`: as for a payment.
     """
-    basket = bank.documents.get(BASKET, basket_id)
-    if basket is None:
-        raise BankError("SCA_INVALID", "The basket has been deleted.")
+    basket = bank.find(BASKET, basket_id)
     signed = _sign(bank, basket, national_id, agreement)
     for payment in signed:
         if payment["status"] not in UNSIGNED:
@@ -180,26 +179,19 @@ def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -
         except BankError as refusal:  # raised before any change: the payment keeps its status
             refusals.append(refusal)
     if not signed:
-        raise refusals[0] if refusals else BankError("SCA_INVALID", "No payment of this basket waits for a signature.")
+        raise refusals[0]
     return [payment for payment in payments_in(bank, basket) if payment["id"] in signed]
 
 
 def declined(bank: Bank, basket_id: str) -> None:
     """The customer declined: the RCVD payments of the basket are rejected."""
-    basket = bank.documents.get(BASKET, basket_id)
-    if basket is not None:
-        for payment_id in basket["payments"]:
-            payments.declined(bank, payment_id)
+    for payment_id in bank.find(BASKET, basket_id)["payments"]:
+        payments.declined(bank, payment_id)
 
 
-def summary(bank: Bank, basket_id: str) -> list[payment_views.ApprovalItem]:
+def summary(bank: Bank, basket: Basket) -> list[payment_views.ApprovalItem]:
     """The items that the customer approves: `payment_views.summary` of each payment that waits for a signature."""
-    basket = bank.documents.get(BASKET, basket_id)
-    items: list[payment_views.ApprovalItem] = []
-    for payment in payments_in(bank, basket) if basket is not None else []:
-        if payment["status"] in UNSIGNED:
-            items += payment_views.summary(bank, payment["id"])
-    return items
+    return [item for payment in _waiting(bank, basket) for item in payment_views.summary(bank, payment)]
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:

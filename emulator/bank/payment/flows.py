@@ -114,40 +114,40 @@ class Flow:
 
     # Time
 
-    def plan(self, bank: Bank, payment: Payment, at: datetime) -> Planned:
-        """Set `executeAt` of a payment accepted at `at`; returns its status, and the reasons if that is ACWC."""
-        payment["executeAt"] = stamp(at)
+    def plan(self, bank: Bank, payment: Payment) -> Planned:
+        """Set `executeAt` of a payment that is accepted; returns its status, and the reasons if that is ACWC."""
+        payment["executeAt"] = bank.clock.stamp()
         return AUTHORISED
 
-    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
+    def step(self, bank: Bank, payment: Payment, *, by_hand: bool) -> None:
         """Take the step of an authorised payment; `by_hand`: one that waits for money stops waiting."""
         status = payment["status"]
-        if status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
-            change(bank, payment, "PDNG", at)
+        if status in ("ACTC", "ACWC") and payment["executeAt"] > bank.clock.stamp():
+            change(bank, payment, "PDNG")
         elif status in NOT_EXECUTED:
-            self._execute(bank, payment, at, force=by_hand and status == "ACCP")
+            self._execute(bank, payment, force=by_hand and status == "ACCP")
         else:  # else a status that only a script knows, of a payment that is advanced by hand
-            following = self.finish(bank, payment, at, by_hand=by_hand) if status in ("ACSP", "ACWP") else "ACSC"
+            following = self.finish(bank, payment, by_hand=by_hand) if status in ("ACSP", "ACWP") else "ACSC"
             if following is not None:
-                change(bank, payment, following, at)
+                change(bank, payment, following)
 
-    def _execute(self, bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
+    def _execute(self, bank: Bank, payment: Payment, *, force: bool) -> None:
         # what was reserved is of no use on an account that was deleted since
         pays = force or accounts.payer(bank, payment["debtorAccountId"]) is not None
-        if pays and self.hold(bank, payment, stamp(at), force=force):
-            change(bank, payment, "ACSP", at)
+        if pays and self.hold(bank, payment, force=force):
+            change(bank, payment, "ACSP")
         elif payment["status"] != "ACCP":
-            change(bank, payment, "ACCP", at)
-        elif stamp(at) >= payment["giveUpAt"]:
-            change(bank, payment, "RJCT", at, reasons=["noMoney"])
+            change(bank, payment, "ACCP")
+        elif bank.clock.stamp() >= payment["giveUpAt"]:
+            change(bank, payment, "RJCT", reasons=["noMoney"])
 
-    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+    def finish(self, bank: Bank, payment: Payment, *, by_hand: bool) -> str | None:
         """The status after ACSP or ACWP; None: it stays, and `due` is the moment of the next step."""
         return "ACSC"
 
-    def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-        """The moment of the step after the one at `at`; None: status reads cause it."""
-        status, pace = payment["status"], bank.settings.progression
+    def due(self, bank: Bank, payment: Payment) -> datetime | None:
+        """The moment of the step after this one; None: status reads cause it."""
+        status, pace, at = payment["status"], bank.settings.progression, bank.clock.now()
         if status == "ACCP":
             return min(self.retry(bank, payment, at), max(moment(payment["giveUpAt"]), at + SECOND))
         if isinstance(pace, dict):
@@ -163,52 +163,52 @@ class Flow:
         """When to check again for money that was missing at `at`."""
         return execution.next_run(bank, payment, at)
 
-    def give_up_at(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
-        """When a payment or entry that lacks money at `at` is rejected (payments.md#missing-money)."""
+    def give_up_at(self, bank: Bank, payment: Payment) -> str:
+        """When a payment or entry that lacks money now is rejected (payments.md#missing-money)."""
         # Counted from the moment when the execution was due, a second before the check found no money. If reads or the
         # control interface cause the steps, any time may have passed in between.
-        due = moment(payment["executeAt"])
+        due, at = moment(payment["executeAt"]), bank.clock.now()
         last = due if due <= at <= due + SECOND else at
         for _ in range(self.tries):
             last = self.retry(bank, payment, last)
-        return last
+        return stamp(last)
 
     # Money
 
-    def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
+    def foresee(self, bank: Bank, payment: Payment) -> None:
         """At acceptance: reserve the full amount if there is enough money."""
-        payment["fundsAvailable"] = settlement.hold(bank, payment, at, whole=True)
+        payment["fundsAvailable"] = settlement.hold(bank, payment, whole=True)
 
-    def hold(self, bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
+    def hold(self, bank: Bank, payment: Payment, *, force: bool = False) -> bool:
         """Reserve the payment's money and show it pending; returns whether there was enough.
 
         `force`, for a status that is set manually or by a script, may take the account below its credit line.
         """
         if "held" in payment:
             return True
-        funded = settlement.hold(bank, payment, at, force=force)
+        funded = settlement.hold(bank, payment, force=force)
         payment["fundsAvailable"] = funded and not settlement.has_open(payment)
         return funded
 
-    def move_money(self, bank: Bank, payment: Payment, status: str, at: str) -> None:
+    def move_money(self, bank: Bank, payment: Payment, status: str) -> None:
         """Reserve, book or release its money when the payment gets this status, whether there is enough or not."""
         if status == "ACCP":
-            settlement.release(bank, payment, at)
+            settlement.release(bank, payment)
             payment["fundsAvailable"] = False
-            payment["giveUpAt"] = stamp(self.give_up_at(bank, payment, moment(at)))
+            payment["giveUpAt"] = self.give_up_at(bank, payment)
         elif status in ("RJCT", "CANC"):
-            settlement.release(bank, payment, at)
+            settlement.release(bank, payment)
             settlement.close_open(payment, status)
         elif status in ("ACSP", "ACWP"):
-            self.hold(bank, payment, at, force=True)
+            self.hold(bank, payment, force=True)
             if settlement.has_open(payment):
-                payment.setdefault("giveUpAt", stamp(self.give_up_at(bank, payment, moment(at))))
+                payment.setdefault("giveUpAt", self.give_up_at(bank, payment))
         elif status == "ACSC":
-            settlement.hold(bank, payment, at, force=True)
-            settlement.settle(bank, payment, at)
+            settlement.hold(bank, payment, force=True)
+            settlement.settle(bank, payment)
             payment["fundsAvailable"] = True
         elif status == "PART":  # only a flow of several payments books anything
-            settlement.release(bank, payment, at)
+            settlement.release(bank, payment)
 
     # What is shown
 
@@ -236,8 +236,8 @@ class _Instant(Flow):
 class _Dated(Flow):
     """The flow of payments that may wait for an execution date."""
 
-    def plan(self, bank: Bank, payment: Payment, at: datetime) -> Planned:
-        run, moved = execution.first_run(bank, payment, at)
+    def plan(self, bank: Bank, payment: Payment) -> Planned:
+        run, moved = execution.first_run(bank, payment)
         payment["executeAt"] = stamp(run)
         initiations = payment["initiation"].get("payments") or [payment["initiation"]]
         changed = any(settlement.changes_text(initiation) for initiation in initiations)
@@ -248,33 +248,33 @@ class _Dated(Flow):
 class _Foreign(_Dated):
     to_booking = SECOND
 
-    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+    def finish(self, bank: Bank, payment: Payment, *, by_hand: bool) -> str | None:
         return "ACWP" if payment["status"] == "ACSP" else "ACSC"
 
 
 class _Bulk(_Dated):
-    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+    def finish(self, bank: Bank, payment: Payment, *, by_hand: bool) -> str | None:
         """Book the funded entries, else check for money at this run; the last run rejects entries without money.
 
         Until then the bulk is ACSP (assumed): a part of it is executed, so it can no longer be cancelled.
         """
         if settlement.is_waiting(payment):
-            self.hold(bank, payment, stamp(at), force=by_hand)
+            self.hold(bank, payment, force=by_hand)
         else:
-            settlement.settle(bank, payment, stamp(at))
-        if settlement.has_open(payment) and stamp(at) >= payment["giveUpAt"]:
+            settlement.settle(bank, payment)
+        if settlement.has_open(payment) and bank.clock.stamp() >= payment["giveUpAt"]:
             settlement.close_open(payment)
         return settlement.outcome(payment)
 
-    def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
+    def due(self, bank: Bank, payment: Payment) -> datetime | None:
         waits = payment["status"] == "ACSP" and settlement.is_waiting(payment)
-        return execution.next_run(bank, payment, at) if waits else super().due(bank, payment, at)
+        return execution.next_run(bank, payment, bank.clock.now()) if waits else super().due(bank, payment)
 
-    def move_money(self, bank: Bank, payment: Payment, status: str, at: str) -> None:
+    def move_money(self, bank: Bank, payment: Payment, status: str) -> None:
         if status == "PART":
-            settlement.settle_in_part(bank, payment, at)
+            settlement.settle_in_part(bank, payment)
         else:
-            super().move_money(bank, payment, status, at)
+            super().move_money(bank, payment, status)
 
     def deletable(self, status: str) -> bool:
         return status != "ACSP"
@@ -290,54 +290,56 @@ class _Standing(Flow):
     skipped, oldest first.
     """
 
-    def plan(self, bank: Bank, payment: Payment, at: datetime) -> Planned:
-        self._plan(bank, payment, next_execution(bank, payment["initiation"]) or oslo_date(at), at)
+    def plan(self, bank: Bank, payment: Payment) -> Planned:
+        self._plan(bank, payment, next_execution(bank, payment["initiation"]) or bank.clock.today())
         return AUTHORISED
 
-    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
+    def step(self, bank: Bank, payment: Payment, *, by_hand: bool) -> None:
         """Book one execution, or skip it without money, and plan the next one; ACSC after the last."""
-        self.foresee(bank, payment, stamp(at))
+        self.foresee(bank, payment)
         if payment["fundsAvailable"]:
-            settlement.settle(bank, payment, stamp(at))
+            settlement.settle(bank, payment)
         status = "ACSC" if payment["fundsAvailable"] else "RJCT"
-        result: Execution = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": status}
+        today = bank.clock.today()
+        result: Execution = {"executionDate": today.isoformat(), "transactionStatus": status}
         payment["executions"] = [*payment.get("executions", ()), result][-EXECUTIONS_KEPT:]
         executed_on = date.fromisoformat(payment["executeOn"])
         # One late execution replaces all missed ones; with progression `manual`, each is advanced separately.
         if "due" in payment:
-            executed_on = max(executed_on, oslo_date(at))
+            executed_on = max(executed_on, today)
         following = next_execution(bank, payment["initiation"], executed_on)
         if following is None:
-            change(bank, payment, "ACSC", at)
+            change(bank, payment, "ACSC")
         else:
-            self._plan(bank, payment, following, at)
+            self._plan(bank, payment, following)
 
-    def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-        return self._made_up(bank, payment, moment(payment["executeAt"]), at)
+    def due(self, bank: Bank, payment: Payment) -> datetime | None:
+        return self._made_up(bank, payment, moment(payment["executeAt"]))
 
-    def _plan(self, bank: Bank, payment: Payment, day: date, at: datetime) -> None:
-        """Set the next execution to `day`, with its moment as planned at `at`."""
+    def _plan(self, bank: Bank, payment: Payment, day: date) -> None:
+        """Set the next execution to `day`, with its moment as planned now."""
         payment["executeOn"] = day.isoformat()
-        payment["executeAt"] = stamp(self._moment(bank, payment, day, at))
+        payment["executeAt"] = stamp(self._moment(bank, payment, day))
 
-    def _moment(self, bank: Bank, payment: Payment, day: date, at: datetime) -> datetime:
-        return self._made_up(bank, payment, execution.execution_time(day, bank.settings.calendar), at)
+    def _moment(self, bank: Bank, payment: Payment, day: date) -> datetime:
+        return self._made_up(bank, payment, execution.execution_time(day, bank.settings.calendar))
 
-    def _made_up(self, bank: Bank, payment: Payment, run: datetime, at: datetime) -> datetime:
-        """`run`, or the moment at which a run that was missed at `at` is made up for (assumed).
+    def _made_up(self, bank: Bank, payment: Payment, run: datetime) -> datetime:
+        """`run`, or the moment at which a run that was missed is made up for (assumed).
 
         That is immediately with the calendar `always-open`, and at the next run with `norway`.
         """
+        at = bank.clock.now()
         if run >= at:
             return run
         return at if bank.settings.calendar == execution.ALWAYS_OPEN else execution.next_run(bank, payment, at)
 
-    def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
+    def foresee(self, bank: Bank, payment: Payment) -> None:
         payment["fundsAvailable"] = settlement.covers(bank, payment)
 
-    def move_money(self, bank: Bank, payment: Payment, status: str, at: str) -> None:
+    def move_money(self, bank: Bank, payment: Payment, status: str) -> None:
         if status not in ("ACSP", "ACWP", "ACSC"):
-            super().move_money(bank, payment, status, at)
+            super().move_money(bank, payment, status)
 
     def details(self, payment: Payment) -> Mapping[str, Any]:
         return {"executions": payment.get("executions", [])[::-1]}  # newest first
@@ -350,7 +352,7 @@ class _Standing(Flow):
             days["endDate"] = initiation["endDate"]
         first = next_execution(bank, initiation)
         if first is not None:
-            days["first"] = oslo_date(self._moment(bank, payment, first, bank.clock.now())).isoformat()
+            days["first"] = oslo_date(self._moment(bank, payment, first)).isoformat()
         if schedule.months:
             days["months"] = ", ".join(map(str, schedule.months))
         if schedule.frequency not in execution.DAYS:
@@ -394,15 +396,15 @@ def of_product(product: Product) -> Flow:
 # Changes of the status
 
 
-def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: Sequence[PsuMessage] = ()) -> None:
-    """Set the payment's status at a moment, with all consequences; the caller stores the document.
+def change(bank: Bank, payment: Payment, status: str, *, reasons: Sequence[PsuMessage] = ()) -> None:
+    """Set the payment's status, with all consequences; the caller stores the document.
 
     `reasons`: the messages to the customer, for ACWC and RJCT. Does nothing if the payment has this status already.
     """
     if status == payment["status"]:
         return
-    when, before = stamp(at), payment["status"]
-    of(payment).move_money(bank, payment, status, when)
+    when, before = bank.clock.stamp(), payment["status"]
+    of(payment).move_money(bank, payment, status)
     payment["status"] = status
     payment["history"].append({"status": status, "at": when})
     payment.pop("psuMessages", None)
@@ -419,12 +421,12 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reasons: 
         _publish_basket(bank, payment, before, when)
 
 
-def without_account(bank: Bank, payment: Payment, at: str) -> None:
+def without_account(bank: Bank, payment: Payment) -> None:
     """The debtor's account is deleted: book a payment in execution; release the reservation of a waiting one."""
     if payment["status"] in ("ACSP", "ACWP"):
-        settlement.settle(bank, payment, at)
+        settlement.settle(bank, payment)
     else:
-        settlement.release(bank, payment, at)
+        settlement.release(bank, payment)
 
 
 def _publish_basket(bank: Bank, payment: Payment, before: str, at: str) -> None:

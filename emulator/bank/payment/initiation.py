@@ -16,8 +16,8 @@ Accounts are looked up through a cache of the bank, which is empty after any cha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Literal, cast
@@ -38,7 +38,6 @@ from emulator.bank.money import plain
 from emulator.bank.payment import payee
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product
-from emulator.bank.request import Script
 from emulator.bank.scheme import execution, rules
 
 DUPLICATE_WINDOW = timedelta(hours=24)
@@ -47,6 +46,29 @@ DEAD = ("RJCT", "CANC")
 # holder, a creditor's account (None: not held by this bank).
 AccountCache = dict[tuple[str | None, ...], Any]
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Effects of scripted rules on a request, of which those on a payment act here; by default there are none.
+
+    `sca`: how the customer's authentication will end (`reject`, `expire`, `fail`, `abandon`); `sca_delay`: the delay
+    of each of its pages in seconds; `progress`: the statuses that a payment goes through, each with the seconds before
+    it; `fee`: a fee in the debtor account's currency; `permission_removed`: payments from that account are not
+    allowed; `quota_exhausted`: the unattended calls are used up; `notification`: the fate of the notifications that
+    the request subscribes to (`late`, `twice`, `reordered`, `dropped`, `forged`), with the seconds of `late`.
+    """
+
+    sca: str | None = None
+    sca_delay: float = 0.0
+    progress: Sequence[tuple[str, float]] = ()
+    fee: str | None = None
+    permission_removed: bool = False
+    quota_exhausted: bool = False
+    notification: tuple[str, float] | None = None
+
+
+UNSCRIPTED = Script()
 
 
 @dataclass(slots=True)
@@ -63,7 +85,7 @@ class PaymentOrder:
     context: str = people.PRIVATE
     agreement: str | None = None
     allow_duplicate: bool = True
-    script: Script = field(default_factory=Script)
+    script: Script = UNSCRIPTED
 
 
 def initiate(bank: Bank, product: Product, order: PaymentOrder) -> Payment:
@@ -139,7 +161,7 @@ def _creditor(bank: Bank, initiation: Mapping[str, Any], cache: AccountCache) ->
     named: Mapping[str, str] = initiation["creditorAccount"]
     key = (named.get("iban"), named.get("bban"))
     if key not in cache:
-        cache[key] = accounts.creditor(bank, named)
+        cache[key] = accounts.named(bank, named)
     creditor: Account | None = cache[key]
     return creditor
 
@@ -174,18 +196,12 @@ def check_open(bank: Bank, account: Account, named: Mapping[str, Any], *, remove
 
 
 def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
-    documents = bank.documents
-    if "iban" in named:
-        return documents.first(ACCOUNT, iban=named["iban"].replace(" ", ""))
-    if "bban" in named:
-        number = digits_of(named["bban"])
-        return documents.first(ACCOUNT, bban=number) or documents.first(ACCOUNT, bban=named["bban"])
+    if "other" not in named:
+        return accounts.named(bank, named)
     # A credit card account is named by the account it is settled through (relatedAccount).
-    reference = digits_of(named["other"]["identification"])
-    account = documents.first(ACCOUNT, bban=reference) or documents.first(ACCOUNT, iban=reference)
-    if account is None or documents.first(CARD, accountNumber=account["bban"]) is None:
-        return None
-    return account
+    reference, first = digits_of(named["other"]["identification"]), bank.documents.first
+    account = first(ACCOUNT, bban=reference) or first(ACCOUNT, iban=reference)
+    return None if account is None or first(CARD, accountNumber=account["bban"]) is None else account
 
 
 def _drafts(

@@ -72,17 +72,13 @@ def _within(shorter: list[str], longer: list[str]) -> bool:
 
     At least one word must be in full in both.
     """
-    rest, has_full_word = iter(longer), False
-    for word in shorter:
-        for candidate in rest:
-            if word == candidate:
-                has_full_word = True
-                break
-            if min(len(word), len(candidate)) == 1 and word[0] == candidate[0]:
-                break
-        else:
-            return False
-    return has_full_word
+    rest = iter(longer)  # each word is looked for behind the one before
+    pairs = [(word, next((other for other in rest if _same_word(word, other)), None)) for word in shorter]
+    return all(other is not None for _, other in pairs) and any(word == other for word, other in pairs)
+
+
+def _same_word(word: str, other: str) -> bool:
+    return word == other or (min(len(word), len(other)) == 1 and word[0] == other[0])
 
 
 def verify(bank: Bank, initiation: Mapping[str, Any], creditor: Account | None) -> PayeeVerification:

@@ -66,11 +66,8 @@ class ApprovalItem(flows.PaymentDates, TypedDict):
     payeeName: NotRequired[str]
 
 
-def summary(bank: Bank, payment_id: str) -> list[ApprovalItem]:
+def summary(bank: Bank, payment: Payment) -> list[ApprovalItem]:
     """The items that the customer approves, one per payment or entry of a bulk."""
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is None:
-        return []
     if "entries" not in payment:
         return [_item(bank, payment, payment["initiation"], payment.get("fee"))]
     whole = payment["initiation"]

@@ -24,6 +24,7 @@ from decimal import Decimal
 from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.customers.access import Caller
 from emulator.bank.documents import Account, Approach, Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
@@ -32,37 +33,25 @@ from emulator.bank.payment.initiation import agreement_for, check_open, check_re
 from emulator.bank.scheme.transitions import FINAL, UNSIGNED
 
 
-def find(
-    bank: Bank,
-    payment_id: str,
-    *,
-    service: str,
-    product: str,
-    tpp_id: str,
-    national_id: str | None,
-    agreement: str | None = None,
-) -> Payment:
-    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other payment.
-
-    `national_id` None: of any customer. Everybody who acts under the payment's agreement has access to it too.
-    """
+def find(bank: Bank, payment_id: str, *, service: str, product: str, tpp_id: str, caller: Caller | None) -> Payment:
+    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other payment, and for one of others."""
     payment = bank.documents.get(PAYMENT, payment_id)
     if (
         payment is None
         or payment["tpp"] != tpp_id
         or payment["product"] != product
         or payment["service"] != service
-        or not concerns(payment, national_id, agreement)
+        or not concerns(payment, caller)
     ):
         raise BankError("RESOURCE_UNKNOWN", "There is no such payment.", "paymentId")
     return payment
 
 
-def concerns(target: Payment | Basket, national_id: str | None, agreement: str | None) -> bool:
-    """Whether a payment or basket belongs to this customer or to its agreement."""
-    if national_id is None or target["nationalId"] in (None, national_id):
+def concerns(target: Payment | Basket, caller: Caller | None) -> bool:
+    """Whether a payment or basket belongs to the caller, to the agreement of the caller, or to nobody yet."""
+    if caller is None or target["nationalId"] in (None, caller.national_id):
         return True
-    return agreement is not None and bool(target["agreement"] == agreement)
+    return caller.agreement is not None and target["agreement"] == caller.agreement
 
 
 def start_authorisation(bank: Bank, payment: Payment, how: Approach, *, national_id: str | None) -> tuple[str, str]:
@@ -83,24 +72,22 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     SCA_INVALID if the payment needs no signature; PSU_CREDENTIALS_INVALID if the person has signed already or may not
     pay from the account; FORBIDDEN if the person may not pay this amount, and as `check_open`. Nothing is changed then.
     """
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is None or payment["status"] not in UNSIGNED:
-        state = payment["status"] if payment is not None else "deleted"
-        raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
+    payment = bank.find(PAYMENT, payment_id)
+    if payment["status"] not in UNSIGNED:
+        raise BankError("SCA_INVALID", f"The payment is {payment['status']} and cannot be signed.")
     if payment["nationalId"] is None:
         _belongs_to(bank, payment, national_id, agreement)
     _check_signer(bank, payment, national_id)
-    now = bank.clock.now()
     signed = [*payment.get("signedBy", []), national_id]
     payment["signedBy"] = signed
     if len(signed) < _signatures_needed(bank, payment):
-        flows.change(bank, payment, "PATC", now)
-        progression.schedule(bank, payment, now)
+        flows.change(bank, payment, "PATC")
+        progression.schedule(bank, payment)
         token = authorisations.again(bank, payment, able=next_signers(bank, payment))
         if token is not None:
             payment["sca"] = token
     else:
-        progression.accept(bank, payment, now)
+        progression.accept(bank, payment)
     bank.documents.put(PAYMENT, payment)
 
 
@@ -197,9 +184,9 @@ def next_signers(bank: Bank, payment: Payment) -> list[str]:
 
 def declined(bank: Bank, payment_id: str) -> None:
     """The customer declined: RCVD becomes RJCT. A declined second signature leaves PATC unchanged (assumed)."""
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is not None and payment["status"] == "RCVD":
-        flows.change(bank, payment, "RJCT", bank.clock.now(), reasons=["declined"])
+    payment = bank.find(PAYMENT, payment_id)
+    if payment["status"] == "RCVD":
+        flows.change(bank, payment, "RJCT", reasons=["declined"])
         bank.documents.put(PAYMENT, payment)
 
 
@@ -219,7 +206,7 @@ def cancel(bank: Bank, payment: Payment) -> bool:
     """Cancel a payment that is not authorised (True); return False if an SCA must follow first; CONFLICT."""
     if payment["status"] in UNSIGNED:
         sca.void(bank, payment["id"])
-        flows.change(bank, payment, "CANC", bank.clock.now())
+        flows.change(bank, payment, "CANC")
         bank.documents.put(PAYMENT, payment)
         return True
     _refuse_unless_cancellable(payment)
@@ -255,13 +242,11 @@ def cancelled(bank: Bank, payment_id: str, national_id: str, _agreement: str | N
 
     PSU_CREDENTIALS_INVALID for a person who may not cancel it.
     """
-    payment = bank.documents.get(PAYMENT, payment_id)
-    if payment is None:
-        raise BankError("SCA_INVALID", "The payment has been deleted.")
+    payment = bank.find(PAYMENT, payment_id)
     _refuse_unless_cancellable(payment)
     if not _may_cancel(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")
-    flows.change(bank, payment, "CANC", bank.clock.now())
+    flows.change(bank, payment, "CANC")
     bank.documents.put(PAYMENT, payment)
 
 

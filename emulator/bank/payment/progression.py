@@ -141,7 +141,7 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
     """Apply the steps that are due by `until`, one per iteration; skips documents that were deleted or rescheduled."""
     documents = bank.documents
     while (due := next_due(bank)) is not None and due <= until:
-        at, waiting = moment(due), _due_at(bank, due)
+        waiting = _due_at(bank, due)
         while waiting:
             kind, identity = waiting.popleft()
             document: Any = documents.get(kind, identity)
@@ -149,7 +149,7 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
                 continue
             with bank.clock.standing_at(due):
                 if kind is PAYMENT:
-                    _step(bank, document, at)
+                    _step(bank, document)
                     documents.put(PAYMENT, document)
                 elif kind is TRANSACTION:
                     ledger.settle_pending(bank, document)
@@ -176,41 +176,39 @@ def _due_at(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
     return waiting
 
 
-def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:
+def accept(bank: Bank, payment: Payment, status: str | None = None) -> None:
     """The payment is authorised: plan its execution and reserve its money; the caller stores the document.
 
     `status`: the first status, if set manually; else ACTC, or ACWC if the date is moved or a text is changed.
     """
     flow = flows.of(payment)
     payment.pop("sca", None)
-    natural, reasons = flow.plan(bank, payment, at)
+    natural, reasons = flow.plan(bank, payment)
     if "fundsAvailable" not in payment:
-        flow.foresee(bank, payment, stamp(at))
+        flow.foresee(bank, payment)
     progress = payment.get("progress")
     scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
     first = status or scripted or natural
-    flows.change(bank, payment, first, at, reasons=reasons if first == natural else ())
-    schedule(bank, payment, at)
-    if status is None:
-        until = stamp(at)
-        while payment.get("due") and payment["due"] <= until:
-            _step(bank, payment, moment(payment["due"]))
+    flows.change(bank, payment, first, reasons=reasons if first == natural else ())
+    schedule(bank, payment)
+    while status is None and "due" in payment and payment["due"] <= bank.clock.stamp():
+        _step(bank, payment)
 
 
-def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) -> None:
-    """Take the next step at `at`, of the script or of the flow, and schedule the one after it.
+def _step(bank: Bank, payment: Payment, *, by_hand: bool = False) -> None:
+    """Take the next step, of the script or of the flow, and schedule the one after it.
 
     `by_hand`: a payment that waits for money stops waiting.
     """
     status, progress = payment["status"], payment.get("progress")
     if _lacks_signature(payment):
         sca.void(bank, payment["id"], linked=False)
-        flows.change(bank, payment, "RJCT", at, reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
+        flows.change(bank, payment, "RJCT", reasons=["notApproved" if status == "RCVD" else "notApprovedTwice"])
     elif progress:
-        flows.change(bank, payment, progress.pop(0)[0], at)
+        flows.change(bank, payment, progress.pop(0)[0])
     else:
-        flows.of(payment).step(bank, payment, at, by_hand=by_hand)
-    schedule(bank, payment, at)
+        flows.of(payment).step(bank, payment, by_hand=by_hand)
+    schedule(bank, payment)
 
 
 def _lacks_signature(payment: Payment) -> bool:
@@ -218,35 +216,34 @@ def _lacks_signature(payment: Payment) -> bool:
     return payment["status"] in UNSIGNED and "executeAt" not in payment
 
 
-def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Set `due`, the moment of the next step after the one at `at`; removed if the next step does not follow time."""
+def schedule(bank: Bank, payment: Payment) -> None:
+    """Set `due`, the moment of the next step after this one; removed if the next step does not follow time."""
     payment.pop("due", None)
     if payment["status"] == "PATC" and _lacks_signature(payment):
-        payment["due"] = stamp(at + HALF_SIGNED_LIFETIME)
+        payment["due"] = stamp(bank.clock.now() + HALF_SIGNED_LIFETIME)
     elif payment["status"] not in FINAL and not _lacks_signature(payment):
-        due = _due(bank, payment, at)
+        due = _due(bank, payment)
         if due is not None:
             payment["due"] = stamp(due)
 
 
-def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
+def _due(bank: Bank, payment: Payment) -> datetime | None:
     """The moment of the next step: of the script, of nobody (`manual`), of the flow."""
     pace, progress = bank.settings.progression, payment.get("progress")
     if progress is not None:
         # A scripted payment follows its script, and stays in the script's last status (assumed).
         timed = bool(progress) and pace in ("time", "immediate")
-        return at + timedelta(seconds=progress[0][1]) if timed else None
-    return None if pace == "manual" else flows.of(payment).due(bank, payment, at)
+        return bank.clock.now() + timedelta(seconds=progress[0][1]) if timed else None
+    return None if pace == "manual" else flows.of(payment).due(bank, payment)
 
 
 def reschedule(bank: Bank, before: Settings) -> None:
     """After a change of `progression`, schedule the steps that had no moment; the others keep theirs."""
     if bank.settings.progression == before.progression:
         return
-    now = bank.clock.now()
     for payment in bank.documents.all(PAYMENT):
         if payment["status"] not in FINAL and "due" not in payment:
-            schedule(bank, payment, now)
+            schedule(bank, payment)
             bank.documents.put(PAYMENT, payment)
 
 
@@ -258,7 +255,7 @@ def read(bank: Bank, payment: Payment) -> None:
     payment["polls"] = payment.get("polls", 0) + 1
     if payment["polls"] >= pace["polls"]:
         payment["polls"] = 0
-        _step(bank, payment, bank.clock.now())
+        _step(bank, payment)
     bank.documents.put(PAYMENT, payment)
 
 
@@ -289,28 +286,27 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
         way = flows.of(payment).path(status, to) if status in STATUSES or to in UNSIGNED else (to,)
     if status in FINAL or (to is not None and not way):
         raise BankError("CONFLICT", f"From {status} no step leads to {to}." if to else f"{status} is final.")
-    at = bank.clock.now()
     with bank.documents.transaction():
         if status in UNSIGNED:
             sca.void(bank, payment_id)
             payment.pop("sca", None)
         if to is not None:
             for step in way:
-                _go(bank, payment, step, at)
+                _go(bank, payment, step)
         elif status in UNSIGNED:
-            accept(bank, payment, at)
+            accept(bank, payment)
         else:
-            _step(bank, payment, at, by_hand=True)
+            _step(bank, payment, by_hand=True)
         bank.documents.put(PAYMENT, payment)
     return payment
 
 
-def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:
+def _go(bank: Bank, payment: Payment, status: str) -> None:
     script, flow = payment.get("progress"), flows.of(payment)
     while script and flow.missing_step(script, status):
         script.pop(0)  # it goes on with what the flow can do from there
     if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
-        accept(bank, payment, at, status)
+        accept(bank, payment, status)
     else:
-        flows.change(bank, payment, status, at)
-        schedule(bank, payment, at)
+        flows.change(bank, payment, status)
+        schedule(bank, payment)

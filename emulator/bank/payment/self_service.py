@@ -77,7 +77,7 @@ class Decision(TypedDict):
     """The status of a payment after a decision; `code`: why its SCA failed."""
 
     paymentId: str
-    transactionStatus: str | None
+    transactionStatus: str
     code: NotRequired[str]
 
 
@@ -182,7 +182,7 @@ def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> OwnPayment:
         "tppName": opened[0]["tppName"] if opened else payment["tpp"],
         "agreement": payment["agreement"],
         "signedBy": [] if cancels else payment.get("signedBy", []),
-        "summary": payment_views.summary(bank, payment["id"]),
+        "summary": payment_views.summary(bank, payment),
     }
 
 
@@ -198,9 +198,7 @@ def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = Fa
         if opened is None:
             payments.authorised(bank, payment_id, national_id)
             return _outcome(bank, payment_id, None)
-        redirect = sca_control.approve(bank, opened, national_id=national_id)
-        failed = opened["status"] == "failed"
-        return _outcome(bank, payment_id, redirect if failed else None)
+        return _outcome(bank, payment_id, sca_control.approve(bank, opened, national_id=national_id))
 
 
 def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> Decision:
@@ -244,11 +242,7 @@ def _awaited(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) ->
 
 
 def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> Decision:
-    payment = bank.documents.get(PAYMENT, payment_id)
-    decision: Decision = {
-        "paymentId": payment_id,
-        "transactionStatus": payment["status"] if payment is not None else None,
-    }
+    decision: Decision = {"paymentId": payment_id, "transactionStatus": bank.find(PAYMENT, payment_id)["status"]}
     # The redirect of a failure has the code in its query; that of a success has none.
     code = parse_qs(urlsplit(redirect or "").query).get("code")
     if code:

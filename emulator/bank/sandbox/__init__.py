@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from emulator.bank.accounts import ledger, transactions
-from emulator.bank.accounts.accounts import newest_first
-from emulator.bank.bank import Bank, progress_event
+from emulator.bank.bank import Bank
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, SandboxIdentity
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT, CUSTOMER, TRANSACTION, EntryKind
@@ -22,13 +21,6 @@ Body = Mapping[str, Any]
 _BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
 PIECE = 250  # transactions that are deleted in one change of the store
 
-Listed = TypeVar("Listed", bound=Mapping[str, Any])
-
-
-def find_customer(bank: Bank, customer_id: str) -> Customer:
-    """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
-    return bank.find(CUSTOMER, customer_id, "customerId")
-
 
 def customer_named(bank: Bank, name: str, path: str) -> Customer:
     """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
@@ -38,11 +30,6 @@ def customer_named(bank: Bank, name: str, path: str) -> Customer:
     return customer
 
 
-def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
-    """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first."""
-    return newest_first(bank.documents.all(kind))
-
-
 def new_identity(bank: Bank) -> SandboxIdentity:
     """The id and creation time of a new sandbox document."""
     return {"id": bank.ids.new(), "created": bank.clock.stamp()}
@@ -50,10 +37,7 @@ def new_identity(bank: Bank) -> SandboxIdentity:
 
 def identity_of(document: Customer | Account | Card) -> SandboxIdentity:
     """The members of a document that are kept when the others are replaced."""
-    identity: SandboxIdentity = {"id": document["id"]}
-    if "created" in document:
-        identity["created"] = document["created"]
-    return identity
+    return cast(SandboxIdentity, {name: document[name] for name in ("id", "created") if name in document})
 
 
 def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:
@@ -68,7 +52,7 @@ def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagemen
         if another is not None:
             another["admits"] = True
         else:
-            number = find_customer(bank, guest)["customerNumber"]
+            number = bank.find(CUSTOMER, guest)["customerNumber"]
             agreement["persons"] = [person for person in agreement["persons"] if person != number]
     agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
     bank.documents.put(AGREEMENT, agreement)
@@ -123,8 +107,7 @@ def shortening(
     documents = bank.documents
     content = documents.content()
     shelves = [(entries, name, f"{name}|booked") for entries, name in holders]
-    total = left = sum(documents.range_count(entries, "shelf", group=shelf) for entries, _, shelf in shelves)
-    published = 0
+    left = sum(documents.range_count(entries, "shelf", group=shelf) for entries, _, shelf in shelves)
     for entries, name, shelf in shelves:
         while documents.range_count(entries, "shelf", group=shelf) > PIECE:
             if entries is TRANSACTION:
@@ -133,9 +116,6 @@ def shortening(
                 oldest = documents.range(entries, "shelf", group=shelf, limit=PIECE)
                 documents.delete_several(entries, (entry["id"] for entry in oldest))
             left -= PIECE
-            if (hundredths := 100 - 100 * left // total) > published:
-                published = hundredths
-                bank.publish(progress_event(bank, "transactions", "deleting", done=total - left, of=total))
             yield left
             if documents.content() is not content:
                 return False

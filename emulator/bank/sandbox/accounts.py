@@ -7,8 +7,6 @@ from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal, cast
 
-import orjson
-
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
@@ -54,6 +52,7 @@ from emulator.bank.sandbox import (
 )
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
+from emulator.store import Kind
 
 INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
@@ -86,7 +85,7 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Account:
 
     CONFLICT for another currency than that of its transactions, or of its payments that are not final.
     """
-    before = accounts.find(bank, account_id)
+    before = bank.find(ACCOUNT, account_id)
     document = _account(bank, identity_of(before), body)
     if document["currency"] != before["currency"]:
         _refuse_another_currency(bank, account_id)
@@ -103,7 +102,7 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Account:
             if engagement["accountId"] == account_id:
                 engagement["iban"] = document["iban"]
         bank.documents.put(AGREEMENT, agreement)
-    return accounts.find(bank, account_id)
+    return bank.find(ACCOUNT, account_id)
 
 
 def _refuse_another_currency(bank: Bank, account_id: str) -> None:
@@ -145,8 +144,7 @@ def _account(bank: Bank, identity: SandboxIdentity, body: Body) -> Account:
     }
     if owners := _other_owners(bank, owner, body.get("owners") or ()):
         account["owners"] = owners
-    if "created" in identity:
-        account["created"] = identity["created"]
+    account.update(cast(Account, identity))
     return account
 
 
@@ -174,7 +172,7 @@ def create_card(bank: Bank, body: Body) -> Card:
 
 def replace_card(bank: Bank, card_id: str, body: Body) -> Card:
     """Replace all members of a card account; its transactions stay. CONFLICT if they are in another currency."""
-    before = accounts.find_card(bank, card_id)
+    before = bank.find(CARD, card_id)
     if body["currency"] != before["currency"] and bank.documents.count(CARD_TRANSACTION, cardId=card_id):
         raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
     return _put_card(bank, identity_of(before), body)
@@ -199,8 +197,7 @@ def _put_card(bank: Bank, identity: SandboxIdentity, body: Body) -> Card:
         "posted": {name: body[name] for name in ("creditLimit", "balances") if name in body},
     }
     document.update(cast(Card, {name: body[name] for name in _CARD_TEXTS if body.get(name)}))
-    if "created" in identity:
-        document["created"] = identity["created"]
+    document.update(cast(Card, identity))
     bank.documents.put(CARD, document)
     return document
 
@@ -208,19 +205,10 @@ def _put_card(bank: Bank, identity: SandboxIdentity, body: Body) -> Card:
 # Deletion
 
 
-def _find(bank: Bank, kind: HolderKind, identity: str) -> EntryKind:
-    """The kind of the entries of an account or card account; RESOURCE_UNKNOWN if there is none of this id."""
-    if kind is ACCOUNT:
-        accounts.find(bank, identity)
-    else:
-        accounts.find_card(bank, identity)
-    return ENTRIES_OF[kind]
-
-
-def deleting(bank: Bank, kind: HolderKind, identity: str) -> Iterator[int]:
+def deleting(bank: Bank, kind: Kind[Any], identity: str) -> Iterator[int]:
     """Delete an account or card account in steps, between which the bank may be used; it is there until the last."""
-    entries = _find(bank, kind, identity)
-    if (yield from shortening(bank, kind, identity, [(entries, identity)])):
+    bank.find(kind, identity)
+    if (yield from shortening(bank, kind, identity, [(ENTRIES_OF[kind], identity)])):
         delete(bank, kind, [identity])
 
 
@@ -252,7 +240,7 @@ def _detach_payments(bank: Bank, account_id: str) -> None:
     for payment_id in {transaction["paymentId"] for transaction in pending if "paymentId" in transaction}:
         payment = bank.documents.get(PAYMENT, payment_id)
         if payment is not None:
-            flows.without_account(bank, payment, bank.clock.stamp())
+            flows.without_account(bank, payment)
             bank.documents.put(PAYMENT, payment)
 
 
@@ -268,12 +256,13 @@ def _unshare(bank: Bank, gone: frozenset[str]) -> None:
             bank.documents.delete(QUOTA, quota["id"])
 
 
-def deleting_transactions(bank: Bank, kind: HolderKind, identity: str) -> Iterator[int]:
+def deleting_transactions(bank: Bank, kind: Kind[Any], identity: str) -> Iterator[int]:
     """Delete the transactions of an account or card account; its balance and what payments have pending stay.
 
     In steps, between which the bank may be used; the oldest go first.
     """
-    entries = _find(bank, kind, identity)
+    bank.find(kind, identity)
+    entries = ENTRIES_OF[kind]
     if not (yield from shortening(bank, kind, identity, [(entries, identity)])):
         return
     if kind is not ACCOUNT:
@@ -333,17 +322,16 @@ def _moments_after(bank: Bank, kind: EntryKind, holder_id: str, dates: Sequence[
     """
     first = bank.clock.now()
     for date in set(dates):
-        latest = bank.documents.range_texts(
+        latest: Sequence[Any] = bank.documents.range(
             kind, "shelf", group=f"{holder_id}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
         )
-        orders: list[str] = [orjson.loads(entry)["order"] for entry in latest]
-        first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
+        first = max([first, *(moment(entry["order"].partition("|")[2]) + _MICROSECOND for entry in latest)])
     return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
 
 
 def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Transaction]:
     """Add booked transactions to the history of an account, without changing its balance (assumed)."""
-    account = accounts.find(bank, account_id)
+    account = bank.find(ACCOUNT, account_id)
     balance = Decimal(account["booked"])
     entries = []
     for body, booking, value, at in _to_book(bank, TRANSACTION, account, bodies, "valueDate", single=single):
@@ -372,7 +360,7 @@ def create_card_transactions(
     bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool
 ) -> list[CardTransaction]:
     """Add booked card transactions to the history, without changing the balance (assumed)."""
-    card = accounts.find_card(bank, card_id)
+    card = bank.find(CARD, card_id)
     to_book = _to_book(bank, CARD_TRANSACTION, card, bodies, "transactionDate", single=single)
     entries = [_card_transaction(bank, card, *one) for one in to_book]
     for document in entries:
@@ -414,7 +402,7 @@ def find_card_transaction(bank: Bank, card_id: str, transaction_id: str) -> Card
 
     A transaction that a drifting feed shows under the id is preferred.
     """
-    accounts.find_card(bank, card_id)
+    bank.find(CARD, card_id)
     feed = transactions.drifting_feed(bank, CARD_TRANSACTION, card_id)
     if feed is not None and (shown := feed.find(transaction_id)) is not None:
         return cast(CardTransaction, shown)

@@ -16,7 +16,6 @@ from emulator.bank.sandbox import (
     Body,
     customer_named,
     decimal,
-    find_customer,
     identity_of,
     keep_engagements,
     new_identity,
@@ -37,7 +36,7 @@ def create_customer(bank: Bank, body: Body) -> Customer:
 
 def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
     """Replace all members of a customer; another number or type makes it another person (assumed)."""
-    before = find_customer(bank, customer_id)
+    before = bank.find(CUSTOMER, customer_id)
     replaced = _put_customer(bank, identity_of(before), body)
     if (before["customerNumber"], before["type"]) != (replaced["customerNumber"], replaced["type"]):
         _forget_person(bank, before["customerNumber"])
@@ -85,8 +84,7 @@ def _put_customer(bank: Bank, identity: SandboxIdentity, body: Body) -> Customer
         "type": "private" if body["type"].lower() == "private" else "corporate",
         "name": body["name"],
     }
-    if "created" in identity:
-        document["created"] = identity["created"]
+    document.update(cast(Customer, identity))
     bank.documents.put(CUSTOMER, document)
     person = bank.documents.get(PERSON, number)
     if person is not None and document["type"] == "private":
@@ -99,14 +97,14 @@ def deleting_customer(bank: Bank, customer_id: str) -> Iterator[int]:
 
     In steps, between which the bank may be used; the customer is there until the last one.
     """
-    find_customer(bank, customer_id)
+    bank.find(CUSTOMER, customer_id)
     holders = [
         (ENTRIES_OF[kind], holder["id"])
         for kind in HOLDERS
         for holder in bank.documents.find(kind, customerId=customer_id)
     ]
     if (yield from shortening(bank, CUSTOMER, customer_id, holders)):
-        _delete(bank, find_customer(bank, customer_id))
+        _delete(bank, bank.find(CUSTOMER, customer_id))
 
 
 def _delete(bank: Bank, customer: Customer) -> None:
@@ -144,11 +142,6 @@ def _forget_person(bank: Bank, national_id: str) -> None:
 # Agreements
 
 
-def find_agreement(bank: Bank, agreement_id: str) -> Agreement:
-    """The agreement with this id; BankError RESOURCE_UNKNOWN."""
-    return bank.find(AGREEMENT, agreement_id, "agreementId")
-
-
 def create_agreement(bank: Bank, body: Body) -> Agreement:
     """A new agreement from `{owner, name, engagements?, signatures?}`.
 
@@ -175,7 +168,7 @@ def create_agreement(bank: Bank, body: Body) -> Agreement:
 
 
 def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Engagement:
-    agreement = find_agreement(bank, agreement_id)
+    agreement = bank.find(AGREEMENT, agreement_id)
     engagement = _engage(bank, agreement, body, "")
     bank.documents.put(AGREEMENT, agreement)
     return engagement
@@ -200,7 +193,7 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
 
 def delete_agreement(bank: Bank, agreement_id: str) -> None:
     """Remove an agreement, and the consents and sessions under it."""
-    bank.documents.delete(AGREEMENT, find_agreement(bank, agreement_id)["id"])
+    bank.documents.delete(AGREEMENT, bank.find(AGREEMENT, agreement_id)["id"])
     for kind in _GIVEN:
         under = [document["id"] for document in bank.documents.all(kind) if document["agreement"] == agreement_id]
         bank.documents.delete_several(kind, under)
@@ -225,7 +218,7 @@ def engagements(bank: Bank, agreement: Agreement) -> list[Engagement]:
 
 def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Engagement:
     """One engagement of an agreement; BankError RESOURCE_UNKNOWN."""
-    for engagement in engagements(bank, find_agreement(bank, agreement_id)):
+    for engagement in engagements(bank, bank.find(AGREEMENT, agreement_id)):
         if engagement["id"] == engagement_id:
             return engagement
     raise BankError("RESOURCE_UNKNOWN", f"The agreement has no engagement {engagement_id}.", "engagementId")
@@ -236,7 +229,7 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
 
     CONFLICT for an automatic one: a private customer's own account in its own agreement.
     """
-    agreement = find_agreement(bank, agreement_id)
+    agreement = bank.find(AGREEMENT, agreement_id)
     if find_engagement(bank, agreement_id, engagement_id).get("joined"):
         raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement automatically.")
     keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)

@@ -201,12 +201,12 @@ def currency_of(payment: Payment) -> str:
     return str(amount["currency"]) if amount else "NOK"
 
 
-def first_run(bank: Bank, payment: Payment, accepted: datetime) -> tuple[datetime, bool]:
-    """When a payment accepted at `accepted` is executed, and whether that is another date than requested.
+def first_run(bank: Bank, payment: Payment) -> tuple[datetime, bool]:
+    """When a payment that is accepted now is executed, and whether that is another date than requested.
 
     A payment for today is executed immediately with `always-open`, at 14:00 Oslo with `norway`.
     """
-    calendar = bank.settings.calendar
+    calendar, accepted = bank.settings.calendar, bank.clock.now()
     requested = payment["initiation"].get("requestedExecutionDate")
     date_requested = None if requested is None else date.fromisoformat(requested)
     day, moved = effective_date(date_requested, accepted, currency_of(payment), calendar)

@@ -1,8 +1,8 @@
 """The effects of a rule (`then`): their common form; the files of this folder have the effects.
 
 Each is drawn by a fault of `explore/faults.py`. One that acts inside the bank (`inside.py`) also needs a
-member of `bank/request.Script`, which `api/gates.py` (`sca`, `quota`), `api/notification_headers.py` (`notification`)
-or `bank/payment/initiation.py` (the others) reads. X-Request-ID, Signature and Date are added to an answer after its
+member of `Script` (`bank/payment/initiation.py`), which is read there, in `api/gates.py` (`sca`, `quota`) or in
+`api/notification_headers.py` (`notification`). X-Request-ID, Signature and Date are added to an answer after its
 effects (`api/service.py`, `web/wire.py`). One that changes how an answer is delivered (`delivery.py`) needs a member of
 `api/messages.Delivery`, which `web/connection.py` carries out, `scenario/transport.py` in a story without sockets, and
 `assemble/forwarding.py` passes on by name.

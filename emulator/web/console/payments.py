@@ -99,7 +99,7 @@ def _row(screen: Screen, payment: Payment) -> dict[str, Any]:
     # The entries of a bulk are counted and not read: the list may have hundreds of bulks with hundreds of entries.
     entries = len(payment["entries"]) if "entries" in payment else 1
     if entries == 1:
-        [line] = payment_views.summary(screen.bank, payment["id"])
+        [line] = payment_views.summary(screen.bank, payment)
         to, amount = line["creditorName"], (line["amount"], line["currency"])
     else:
         to, amount = f"{entries} payments", (payment["amount"], payment["currency"])
@@ -165,7 +165,7 @@ def one(screen: Screen) -> Response:
         meaning=MEANINGS.get(status, UNKNOWN),
         meanings=MEANINGS,
         reachable=reachable,
-        lines=payment_views.summary(bank, payment["id"]),
+        lines=payment_views.summary(bank, payment),
         initiation=json.dumps(payment["initiation"], indent=2, ensure_ascii=False),
         scas=scas[:5],
         notifications=[notified(screen, row) for row in notifications.listing(bank, target=payment["id"], limit=20)],

@@ -184,10 +184,10 @@ class _MyVisit:
         if form.action("approve", "decline") == "approve":
             outcome = self_service.approve(self._bank, person, payment_id, cancels=cancels)
             words = {"PATC": "half_approved", "CANC": "stopped", "RCVD": ""}
-            done = words.get(outcome["transactionStatus"] or "", "approved")
+            done = words.get(outcome["transactionStatus"], "approved")
         else:
             outcome = self_service.decline(self._bank, person, payment_id, cancels=cancels)
-            done = "kept" if cancels else {"RJCT": "declined"}.get(outcome["transactionStatus"] or "", "not_signed")
+            done = "kept" if cancels else {"RJCT": "declined"}.get(outcome["transactionStatus"], "not_signed")
         if "code" in outcome or not done:
             return self._overview(person, status=409, wrong=self._reason(outcome.get("code", "")))
         return see_other(self._address(done))

@@ -19,7 +19,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Card, Sca
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
+from emulator.bank.kinds import AGREEMENT, BASKET, CUSTOMER, PAYMENT, PERSON
 from emulator.bank.payment import baskets, payment_views
 from emulator.bank.payment.payment_views import ApprovalItem
 from emulator.web.pages.browser import Guard, PageForm, path_below, read_form
@@ -69,7 +69,7 @@ class _ScaVisit:
             return failed
         if form.get("action") == "decline":
             return self._ended(lambda: sca.decline(self.bank, self.document))
-        step = sca.step(self.bank, self.document)
+        step = sca.steps(self.bank, self.document)[0]
         if form.get("step") != step:
             # The form of an earlier step, from another tab or the Back button: show the present step.
             return see_other(self.visit.address)
@@ -142,13 +142,13 @@ class _ScaVisit:
     def _page(self, *, wrong: str | None = None, typed: str | None = None, ticked: list[str] | None = None) -> Response:
         """The page of the present step, with the error in the last form and the values typed into it."""
         document, visit = self.document, self.visit
-        step = sca.step(self.bank, document)
+        step, *ahead = sca.steps(self.bank, document)
         person = people.person(self.bank, document["person"]) if "person" in document else None
         number = document.get("identityHint", "") if typed is None else typed
         shown: dict[str, Callable[[], dict[str, object]]] = {
             "identity": lambda: {"number": number, "known": known_people(self.bank, document)},
             "method": lambda: {"methods": sca.METHODS},
-            "context": lambda: {"options": sca.options(self.bank, document), "person": person},
+            "context": lambda: {"options": sca.options(self.bank, document["person"], document), "person": person},
             "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
         return visit.page(
@@ -157,7 +157,7 @@ class _ScaVisit:
             csrf=self.csrf,
             step=step,
             steps_done=len(document.get("passed", ())),
-            steps_ahead=sca.steps_ahead(self.bank, document),
+            steps_ahead=len(ahead),
             tpp=document["tppName"],
             app=bool(document.get("app")),
             wrong=visit.say(wrong) if wrong else None,
@@ -200,9 +200,9 @@ def _to_share(bank: Bank, document: Sca) -> tuple[list[Account], list[Card]]:
 def _lines(bank: Bank, document: Sca) -> list[ApprovalItem]:
     """The payments behind an SCA, one line each (sca.md#dynamic-linking)."""
     if document["purpose"] in ("payment", "cancellation"):
-        return payment_views.summary(bank, document["target"])
+        return payment_views.summary(bank, bank.find(PAYMENT, document["target"]))
     if document["purpose"] == "basket":
-        return baskets.summary(bank, document["target"])
+        return baskets.summary(bank, bank.find(BASKET, document["target"]))
     return []
 
 
@@ -228,7 +228,7 @@ def known_people(bank: Bank, document: Sca | None = None, *, most: int = 8, scan
     shown: list[dict[str, Any]] = []
     for national_id in dict.fromkeys(candidates):
         known = people.person(bank, national_id)
-        options = sca.options_of(bank, national_id, document) if known else []
+        options = sca.options(bank, national_id, document) if known else []
         if known is None or not options:
             continue
         shown.append(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.api.certificates import AuthenticatedTpp
 from emulator.api.gates import SWEEP, WINDOW, once
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
@@ -17,7 +18,6 @@ from emulator.api.render import encode
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, REPEAT
-from emulator.bank.request import AuthenticatedTpp
 from emulator.store import memory_store
 
 NOBODY = ("", "")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
+from emulator.bank.customers.access import Caller
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AUTHORISATION, BASKET, PAYMENT, SCA
 from emulator.bank.payment import baskets, payments
@@ -160,11 +161,11 @@ def test_a_basket_whose_customer_was_not_known_is_the_first_signers(bank: Bank) 
     payment_id = straks(bank, who=None)
     basket_id = create(bank, payment_id, national_id=None)
     for who in (KARI, EVEN):
-        assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=who)
+        assert baskets.find(bank, basket_id, tpp_id=world.TPP, caller=Caller(who, None))
     approve(bank, basket_id)
-    assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)
+    assert baskets.find(bank, basket_id, tpp_id=world.TPP, caller=Caller(KARI, None))
     with pytest.raises(BankError) as error:
-        baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=EVEN)
+        baskets.find(bank, basket_id, tpp_id=world.TPP, caller=Caller(EVEN, None))
     assert error.value.code == "RESOURCE_UNKNOWN"
 
 
@@ -176,7 +177,7 @@ def test_a_basket_stays_its_first_signers_when_another_signs_the_rest(bank: Bank
     baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=None)
     approve(bank, basket_id, EVEN)
     assert (status(bank, one), status(bank, two)) == ("ACTC", "ACTC")
-    assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)
+    assert baskets.find(bank, basket_id, tpp_id=world.TPP, caller=Caller(KARI, None))
 
 
 def test_the_listing_shows_the_newest_first(bank: Bank) -> None:

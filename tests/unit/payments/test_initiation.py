@@ -11,8 +11,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
 from emulator.bank.payment import payments
-from emulator.bank.payment.initiation import warnings
-from emulator.bank.request import Script
+from emulator.bank.payment.initiation import Script, warnings
 from emulator.store import Document, Kind
 from tests.known_state import EVEN, KARI, SIRI
 from tests.unit.payments import world

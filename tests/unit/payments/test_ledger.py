@@ -53,7 +53,8 @@ def test_the_report_notices_a_balance_that_nothing_explains(bank: Bank, member: 
 
 
 def test_a_reservation_changes_the_account_at_its_own_moment(bank: Bank) -> None:
-    ledger.reserve(bank, "kari", Decimal(1), at="2026-03-01T12:00:00.000000+00:00")
+    with bank.clock.standing_at("2026-03-01T12:00:00.000000+00:00"):
+        ledger.reserve(bank, "kari", Decimal(1))
     assert _account(bank)["lastChange"] == "2026-03-01T12:00:00.000000+00:00"
     ledger.release(bank, "kari", Decimal(1))
     assert (_account(bank)["lastChange"], _account(bank)["reserved"]) == (bank.clock.stamp(), "0.00")

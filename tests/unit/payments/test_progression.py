@@ -17,7 +17,7 @@ from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import payment_views, payments, progression
-from emulator.bank.request import Script
+from emulator.bank.payment.initiation import Script
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.threads import run_to_end
 from tests.known_state import EVEN

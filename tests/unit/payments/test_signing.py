@@ -10,6 +10,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.authentication import authorisations, sca, sca_control
 from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
+from emulator.bank.customers.access import Caller
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
 from emulator.bank.payment import baskets, payments, progression
@@ -364,10 +365,11 @@ def test_a_cancellation_that_comes_too_late_changes_nothing(bank: Bank) -> None:
 
 def test_who_acts_under_the_same_agreement_finds_its_payments(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    tor: dict[str, Any] = {"service": STRAKS[0], "product": STRAKS[1], "tpp_id": world.TPP, "national_id": TOR}
-    assert payments.find(bank, payment_id, **tor, agreement=FIRM_AGREEMENT)["id"] == payment_id
+    address: dict[str, Any] = {"service": STRAKS[0], "product": STRAKS[1], "tpp_id": world.TPP}
+    tor = Caller(TOR, None, "CORPORATE", FIRM_AGREEMENT)
+    assert payments.find(bank, payment_id, **address, caller=tor)["id"] == payment_id
     with pytest.raises(BankError):
-        payments.find(bank, payment_id, **tor)
+        payments.find(bank, payment_id, **address, caller=Caller(TOR, None))
 
 
 # A bank that runs for months

@@ -148,7 +148,7 @@ def test_the_page_names_the_day_on_which_it_is_first_executed(calendar: str, sta
     to(bank, datetime(2026, 3, 5, 20, tzinfo=UTC))
     payment_id = initiate(bank, PERIODIC, standing(startDate=start))
     to(bank, datetime(2026, 3, 6, 13, 30, tzinfo=UTC))  # a Friday, 14:30 in Oslo
-    (shown,) = payment_views.summary(bank, payment_id)
+    (shown,) = payment_views.summary(bank, payment(bank, payment_id))
     assert shown["first"] == first
     world.authorise(bank, payment_id)
     advance(bank, days=7)

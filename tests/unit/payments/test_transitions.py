@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import pytest
 
 from emulator.bank import products
@@ -40,8 +38,8 @@ def test_the_table_of_the_manual_has_a_row_for_each_step() -> None:
 
 
 class _Checked(Flow):
-    def finish(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
-        return "ACWP" if payment["status"] == "ACSP" else super().finish(bank, payment, at, by_hand=by_hand)
+    def finish(self, bank: Bank, payment: Payment, *, by_hand: bool) -> str | None:
+        return "ACWP" if payment["status"] == "ACSP" else super().finish(bank, payment, by_hand=by_hand)
 
     def deletable(self, status: str) -> bool:
         return status != "ACTC"

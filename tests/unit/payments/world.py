@@ -13,7 +13,7 @@ from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PAYMENT, PERSON, TRANSACTION
 from emulator.bank.payment import baskets, initiation, payments, progression
-from emulator.bank.request import Script
+from emulator.bank.payment.initiation import Script
 from emulator.store import Document, memory_store
 from tests.known_state import EVEN, KARI, SIRI, TOR
 

@@ -11,10 +11,10 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
+from emulator.api.certificates import AuthenticatedTpp
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.api.signature.check import collect
 from emulator.api.signature.rules import Terms, check_digest
-from emulator.bank.request import AuthenticatedTpp
 from emulator.bank.settings import Settings
 from emulator.ca import Credentials
 from emulator.httpsig.signing import HASHES, digest_value, format_date
