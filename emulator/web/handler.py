@@ -11,7 +11,7 @@ places, and moves as the loop calls:
                     a thread prepares that, the thread
 
 No answer leaves before the changes of its turn are stored: with the end of the turn, or, where an fsync or a commit
-follows, when that is awaited (`_stored`); the next turn may be computed meanwhile.
+follows, when that is awaited (`_deliver_later`); the next turn may be computed meanwhile.
 
     failure                             consequence
     a handler raises                    that request alone gets the error (500); the others of the turn go on
@@ -125,7 +125,8 @@ class Application(Protocol):
 class Handler:
     """Answers requests in turns: up to LONGEST in order of arrival, one write for all their changes, then the answers.
 
-    That costs a fraction of one write per request.
+    That costs a fraction of one write per request. After a turn of several requests the next begins one round of the
+    loop later, so that clients who send again at once are in it.
     """
 
     def __init__(self, application: Application) -> None:
@@ -136,6 +137,7 @@ class Handler:
         self._waiting: deque[tuple[Request, Waiter]] = deque()
         self._unfinished: dict[Waiter, tuple[Request, Unfinished]] = {}  # in turn
         self._stepped = False  # the last turn was a step of an unfinished request
+        self._crowded = False  # the last turn had several requests
         self._stopped = False
         self._scheduled = False  # a turn is scheduled
         self._storing: set[asyncio.Future[Any]] = set()
@@ -155,6 +157,7 @@ class Handler:
             batch = [(self._unfinished.pop(going_on)[0], going_on)]
         else:
             batch = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
+        self._crowded = len(batch) > 1
         if batch:  # else the server stops
             self._handle(self.application.turn(), batch)
         self._scheduled = False
@@ -239,7 +242,11 @@ class Handler:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._next_turn)
+            loop = asyncio.get_running_loop()
+            if self._crowded:  # the clients of the last turn may be sending again: the loop polls once more
+                loop.call_soon(loop.call_soon, self._next_turn)
+            else:
+                loop.call_soon(self._next_turn)
 
 
 def _abandoned(request: Request) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock
@@ -116,6 +116,28 @@ async def test_the_changes_of_a_turn_are_one_write_and_no_answer_leaves_before(w
     assert world.disk.writes == 1
     assert [client.statuses for client in clients] == [[201]] * 20
     assert world.stored() == 20
+
+
+async def writes_for_two_in_successive_rounds(world: World, clients: Sequence[Peer]) -> int:
+    """The writes for two requests of which the second arrives one round of the loop after the first."""
+    before = world.disk.writes
+    clients[0].ask("/v1/write")
+    asyncio.get_running_loop().call_soon(clients[1].ask, "/v1/write")
+    await turn()
+    return world.disk.writes - before
+
+
+async def test_after_a_turn_of_several_requests_the_next_begins_a_round_of_the_loop_later(world: World) -> None:
+    clients = world.clients(4)
+    assert await writes_for_two_in_successive_rounds(world, clients) == 2  # after no turn: at once
+    for client in clients:
+        client.ask("/v1/write")
+    await turn()
+    assert await writes_for_two_in_successive_rounds(world, clients) == 1
+    clients[0].ask("/v1/write")
+    await turn()
+    assert await writes_for_two_in_successive_rounds(world, clients) == 2  # after a turn of one: at once
+    assert [client.statuses for client in clients] == [[201] * number for number in (5, 4, 1, 1)]
 
 
 async def test_who_has_seen_what_is_not_written_waits_as_well(world: World) -> None:
