@@ -128,7 +128,7 @@ _ancestor = _fitting(
 
 def _url(value: str) -> str:
     with suppress(ValueError):
-        if value.isascii() and "@" not in address_of(value).netloc:
+        if re.fullmatch("[!-~]+", value) and "@" not in address_of(value).netloc:
             return value.rstrip("/")
     raise ValueError("takes an http or https address, such as https://bank.example:8443")
 

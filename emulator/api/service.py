@@ -365,8 +365,10 @@ class BankService:
         with self.bank.documents.transaction():
             call.caller = gates.admit(call)
             reply = gates.once(call) if operation.remembers else gates.handled(call)
-        if call.caller is not None and call.caller.consent is not None:
-            consents.note_use(self.bank, call.caller.consent)
+        if call.caller is not None:
+            call.caller.held = None  # the log keeps the call for long
+            if call.caller.consent is not None:
+                consents.note_use(self.bank, call.caller.consent)
         return reply
 
     def _signed(self, call: Call, exchange: Exchange) -> None:

@@ -137,7 +137,10 @@ def differences(stated: Condition, value: Any, path: Path = (), *, strict: bool 
 
 def is_absence(stated: Condition) -> bool:
     """Whether nothing but an absent value fits."""
-    return isinstance(stated, Operators) and stated.absent is True
+    if not isinstance(stated, Operators):
+        return False
+    present = isinstance(stated.not_, Operators) and stated.not_.model_dump(exclude_unset=True) == {"absent": False}
+    return stated.absent is True or stated.not_ == "*" or present
 
 
 def number(value: Any) -> Decimal | None:
@@ -330,7 +333,7 @@ class Operators(Model):
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
         if self.absent and len(self.model_fields_set) > 1:
-            refuse(Mismatch(text="Nothing is absent and fits another operator too.", value=self))
+            refuse(Mismatch(text="absent: true allows no other operator.", value=self))
         least, most = number(self.gt), number(self.lt)
         if least is not None and most is not None and least >= most:
             refuse(Mismatch(text=f"No number is more than {self.gt} and less than {self.lt}.", value=self))

@@ -191,7 +191,7 @@ def proxy(
         raise Failed(f"{trusted_ca()} cannot be read as a CA: {error.strerror or error}") from error
     if login is not None:
         _log_in(client, login)
-    proxy = SigningProxy(client, log=(lambda _: None) if quiet or sys.stderr is None else _log())
+    proxy = SigningProxy(client, log=(lambda _: None) if quiet else _log())
     try:
         asyncio.run(proxy.run(port, lambda address: ready([address])))
     except OSError as error:

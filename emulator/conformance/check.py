@@ -67,10 +67,14 @@ class FactMatch(dict[str, Condition]):
     @cached_property
     def tests(self) -> Tests:
         """The test of each fact: made once for all banks, of which a test may have hundreds."""
-        return {
-            name: (fact_matcher if name in SEVERAL else matcher)(stated, strict=True)
-            for name, stated in {"event": "request", **self}.items()
-        }
+        return {name: _test(name, stated) for name, stated in {"event": "request", **self}.items()}
+
+
+def _test(name: str, stated: Condition) -> Matcher:
+    if name not in SEVERAL:
+        return matcher(stated, strict=True)
+    several = fact_matcher(stated, strict=True)
+    return lambda values: several(() if values is ABSENT else values)
 
 
 def _match(conditions: Mapping[str, Condition]) -> FactMatch:
@@ -80,8 +84,10 @@ def _match(conditions: Mapping[str, Condition]) -> FactMatch:
         for name in conditions
         if name != "event" and not is_fact(name)
     ]
-    if conditions.get("event", "request") not in EVENTS:
-        wrong.append(Mismatch(text=unknown(conditions["event"], EVENTS, "There is no event"), path=("event",)))
+    event = conditions.get("event", "request")
+    if event not in EVENTS:
+        text = unknown(event, EVENTS, "There is no event") if isinstance(event, str) else "Expected one event."
+        wrong.append(Mismatch(text=text, path=("event",)))
     if wrong:
         refuse(*wrong)
     return FactMatch(conditions)

@@ -11,7 +11,7 @@ places, and moves as the loop calls:
                     a thread prepares that, the thread
 
 No answer leaves before the changes of its turn are stored: with the end of the turn, or, where an fsync or a commit
-follows, when that is awaited (`_deliver_later`); the next turn may be computed meanwhile.
+follows, when that is awaited (`_stored`); the next turn may be computed meanwhile.
 
     failure                             consequence
     a handler raises                    that request alone gets the error (500); the others of the turn go on
@@ -268,6 +268,7 @@ class Watchers:
         self._applying: asyncio.Task[None] | None = None
         self._pause = _SHORTEST_PAUSE
         self._earliest = 0.0  # when to apply next, in the time of the loop
+        self._at = 0.0  # when `_waking` is called
 
     def add(self, leave: Callable[[], object]) -> None:
         """Add a new stream, which ends at once if the server stops: its request had arrived before."""
@@ -282,13 +283,16 @@ class Watchers:
 
     def look_again(self) -> None:
         """Wait for what falls due next, which a request may have changed."""
+        loop = asyncio.get_running_loop()
         if self._waking is not None:
+            if self._at <= loop.time():
+                return  # the loop calls it next; turns that follow one another closely must not put it off
             self._waking.cancel()
+            self._waking = None
         seconds = self._application.next_due() if self.open and self._applying is None else None
         if seconds is not None:
-            loop = asyncio.get_running_loop()
-            at = max(loop.time() + min(seconds, _LONGEST_PAUSE), self._earliest)
-            self._waking = loop.call_at(at, self._wake)
+            self._at = max(loop.time() + min(seconds, _LONGEST_PAUSE), self._earliest)
+            self._waking = loop.call_at(self._at, self._wake)
 
     def end(self) -> None:
         """End all streams, when the server stops."""
@@ -297,6 +301,7 @@ class Watchers:
             leave()
 
     def _wake(self) -> None:
+        self._waking = None
         self._applying = asyncio.get_running_loop().create_task(self._apply())
 
     async def _apply(self) -> None:

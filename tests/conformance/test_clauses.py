@@ -90,6 +90,11 @@ def test_a_clause_counts_its_occasions() -> None:
         assert counted(clause, seen) == verdict, (clause, seen)
 
 
+def test_a_fact_with_several_values_has_none_at_another_event() -> None:
+    assert counted("never: {event: page, code: FORBIDDEN}", "sa") == (1, 0, 0)
+    assert counted("never: {event: page, code: {not: FORBIDDEN}}", "sa") == (0, 1, 0)
+
+
 @pytest.mark.parametrize("clause", ["at_most: 1, within: PT1M", f"{NEVER}, within: PT1M"])
 def test_a_real_window_is_over_when_either_clock_has_passed_it(clause: str) -> None:
     real = f"{clause}, clock: real"

@@ -108,7 +108,18 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         *(("ephemeral", text) for text in ("maybe", "2")),
         *(("idle_hours", text) for text in ("-1", "1.5", "1h", "9" * 7)),
         *(("profile", text) for text in ("Lenient", "x")),
-        *(("public_url", text) for text in ("bank.test", "ftp://bank.test", "http://", "http://a:x", "http://a b")),
+        *(
+            ("public_url", text)
+            for text in (
+                "http://bank.test\n",
+                "http://bank\t.test",
+                "bank.test",
+                "ftp://bank.test",
+                "http://",
+                "http://a:x",
+                "http://a b",
+            )
+        ),
         *(("public_url", text) for text in ("http://u@bank.test", "http://bank.test/?q", "http://bank.test/#f")),
         *(("allow_host", text) for text in ("bank.test:80", "http://bank.test", "a/b", "-a", "a b")),
         *(("frame_ancestors", text) for text in ("shop", "ftp://a", "http://a/b", "http://a; img-src *", "http://a b")),

@@ -89,8 +89,9 @@ def chosen(
         identity = document["id"] if document is not None else None
         if context in (None, candidate) and (agreement is None or agreement.lower() == identity):
             return candidate, identity
-    wanted = f"context {context or PRIVATE}" if agreement is None else f"agreement {agreement}"
-    possible = [name if under is None else f"{name} under {under['id']}" for name, under in options]
+    under = f" under {agreement}" if agreement is not None else ""
+    wanted = f"agreement {agreement}" if under and context is None else f"context {context or PRIVATE}{under}"
+    possible = [name if document is None else f"{name} under {document['id']}" for name, document in options]
     text = f"The {wanted} is not possible here; possible: {', '.join(possible) or 'nothing'}."
     raise BankError("FORMAT_ERROR", text, "context" if agreement is None else "agreement")
 

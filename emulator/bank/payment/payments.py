@@ -184,8 +184,8 @@ def next_signers(bank: Bank, payment: Payment) -> list[str]:
 
 def declined(bank: Bank, payment_id: str) -> None:
     """The customer declined: RCVD becomes RJCT. A declined second signature leaves PATC unchanged (assumed)."""
-    payment = bank.find(PAYMENT, payment_id)
-    if payment["status"] == "RCVD":
+    payment = bank.documents.get(PAYMENT, payment_id)
+    if payment is not None and payment["status"] == "RCVD":
         flows.change(bank, payment, "RJCT", reasons=["declined"])
         bank.documents.put(PAYMENT, payment)
 

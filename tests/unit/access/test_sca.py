@@ -104,6 +104,14 @@ def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank
         sca_control.approve(bank, authentication, national_id=KARI, context="CORPORATE")
 
 
+def test_an_agreement_that_is_not_that_of_the_context_is_told_with_it(bank: Bank) -> None:
+    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID)
+    assert agreement is not None
+    bank.documents.put(AGREEMENT, {**agreement, "persons": [OLA, KARI]})
+    with pytest.raises(BankError, match=f"The context PRIVATE under {AGREEMENT_ID} is not possible here; possible: "):
+        sca_control.approve(bank, opened(bank), national_id=KARI, context="PRIVATE", agreement=AGREEMENT_ID)
+
+
 def test_ten_minutes_are_too_long(bank: Bank) -> None:
     authentication = opened(bank)
     advance(bank, minutes=10)

@@ -206,6 +206,21 @@ def test_an_account_that_is_gone_leaves_a_page_and_a_redirect(emulator: Living, 
     assert browser.submit(page, action="approve").headers["location"].startswith("https://tpp.example/back?")
 
 
+@pytest.mark.parametrize("what", ["payment", "basket"])
+@pytest.mark.parametrize("how", ["approve", "decline", "reject"])
+def test_a_payment_that_a_repair_dropped_leaves_a_redirect(emulator: Living, what: str, how: str) -> None:
+    page, [dropped, *others] = awaiting(emulator, what)
+    bank, browser = emulator.service.bank, emulator.visitor()
+    bank.documents.delete(PAYMENT, dropped)
+    if how == "reject":
+        answer = sca_control.reject(bank, sca_control.find(bank, page.forms[-1].action.rpartition("/")[2]))
+    else:
+        answer = browser.submit(page, action=how).headers["location"]
+    assert str(answer).startswith("https://tpp.example/back?")
+    wanted = "RJCT" if how != "approve" else "ACTC"
+    assert {(bank.documents.get(PAYMENT, one) or {})["status"] for one in others} <= {wanted, "ACSC", "ACSP"}
+
+
 def test_a_payment_that_is_deleted_uses_up_its_page(emulator: Living) -> None:
     page, [payment_id] = awaiting(emulator, "payment")
     body_of(emulator, "DELETE", f"{STRAKS}/{payment_id}")

@@ -77,6 +77,11 @@ def test_an_id_is_compared_without_regard_to_case_under_not_too(stated: object, 
             "method: No request meets this condition and the others.",
         ),
         ({"operation": {"not": "*"}}, "operation: No request meets this condition."),
+        ({"path": {"not": "*"}}, "path: No request meets this condition."),
+        (
+            {"operation": "getPayment", "payment": {"not": {"absent": False}}},
+            "payment: No request meets this condition and the others.",
+        ),
     ],
 )
 def test_a_rule_that_no_request_meets_is_refused_under_not_too(when: dict[str, object], problem: str) -> None:

@@ -267,6 +267,26 @@ async def test_a_change_from_elsewhere_takes_what_waits_along(world: World, full
     assert world.store.count(NOTE) == (0 if full else 2)
 
 
+async def test_what_falls_due_is_applied_between_the_steps_of_long_work(world: World) -> None:
+    steps_until_applied: list[int] = []
+
+    def long() -> Steps:
+        for step in range(1000):
+            world.application.due = None if steps_until_applied else 0.0
+            if world.application.woken.is_set() and not steps_until_applied:
+                steps_until_applied.append(step)
+            yield
+        return Response(200, [], b"done")
+
+    world.application.answers["/long"] = lambda _: Unfinished(long()).step()
+    connections = connections_of(world.application)
+    connections.handler.watchers.add(lambda: None)
+    client = Peer(connections)
+    client.ask("/long")
+    await until(lambda: bool(client.statuses))
+    assert steps_until_applied[0] < 900
+
+
 async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     (client,) = world.clients(1)
 
