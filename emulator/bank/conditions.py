@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
+from operator import gt, lt
 from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, Self
 
 from pydantic import (
@@ -83,10 +84,10 @@ Condition = Any
 Matcher = Callable[[Any], bool]
 
 
-def matcher(stated: Condition, *, strict: bool = False) -> Matcher:
-    """The test of a value, or ABSENT."""
+def matcher(stated: Condition, *, strict: bool = False, absent: Any = ABSENT) -> Matcher:
+    """The test of a value, or of `absent`."""
     if isinstance(stated, Operators):
-        tests = [test for test, _ in stated.tests(strict)]
+        tests = [test for test, _ in stated.tests(strict, absent)]
         return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
     if isinstance(stated, dict):
         members = {name: matcher(inner, strict=strict) for name, inner in stated.items()}
@@ -99,16 +100,18 @@ def matcher(stated: Condition, *, strict: bool = False) -> Matcher:
         return lambda value: next(_of_entries(stated, value, (), strict), None) is None
     if strict and isinstance(stated, str) and "*" not in stated:
         return lambda value: bool(value == stated)
-    return lambda value: _is_same(stated, value, strict)
+    return lambda value: value is not absent and _is_same(stated, value, strict)
 
 
-def fact_matcher(stated: Condition, *, strict: bool = False) -> Callable[[Sequence[Any]], bool]:
-    """The test of a fact by its values; one without values is ABSENT."""
-    test = matcher(stated, strict=strict)
+def fact_matcher(
+    stated: Condition, *, strict: bool = False, absent: Any = ABSENT
+) -> Callable[[Sequence[Any] | None], bool]:
+    """The test of a fact by its values; one without values is `absent`."""
+    test = matcher(stated, strict=strict, absent=absent)
     if not isinstance(stated, Operators) or stated.not_ is None:
-        return lambda values: any(map(test, values or (ABSENT,)))
-    excluded = matcher(stated.not_, strict=strict)
-    return lambda values: any(map(test, values or (ABSENT,))) and not any(map(excluded, values))
+        return lambda values: any(map(test, values or (absent,)))
+    excluded = matcher(stated.not_, strict=strict, absent=absent)
+    return lambda values: any(map(test, values or (absent,))) and not any(map(excluded, values or ()))
 
 
 def fits(stated: Condition, value: Any, *, strict: bool = False) -> bool:
@@ -344,32 +347,44 @@ class Operators(Model):
         """The values of `in`, before a story has filled it a text with `${name}`."""
         return self.in_ if isinstance(self.in_, list) else [self.in_]
 
-    def tests(self, strict: bool) -> Iterator[tuple[Matcher, str]]:
-        """The test of each operator, and what fits it, in words; `gt` and `lt` also compare numbers in text."""
+    def tests(self, strict: bool, absent: Any = ABSENT) -> Iterator[tuple[Matcher, str]]:
+        """The test of each operator, and what fits it, in words."""
         if self.gt is not None:
-            least = _bound_of(self.gt)
-            yield lambda value: (one := number(value)) is not None and one > least, f"more than {least}"
+            yield _test_of_order(self.gt, gt), f"more than {_bound_of(self.gt)}"
         if self.lt is not None:
-            most = _bound_of(self.lt)
-            yield lambda value: (one := number(value)) is not None and one < most, f"less than {most}"
+            yield _test_of_order(self.lt, lt), f"less than {_bound_of(self.lt)}"
         if self.in_ is not None:
-            yield _test_of_any(self.listed, strict), f"one of {', '.join(map(str, self.listed))}"
+            yield _test_of_any(self.listed, strict, absent), f"one of {', '.join(map(str, self.listed))}"
         if self.not_ is not None:
-            excluded = matcher(self.not_, strict=strict)
+            excluded = matcher(self.not_, strict=strict, absent=absent)
             yield lambda value: not excluded(value), f"anything but {_in_words(self.not_)}"
         if self.regex is not None:
             yield self._matches, f"text that matches {self.regex}"
-        if self.absent is not None:
-            yield lambda value: (value is ABSENT) is self.absent, "nothing" if self.absent else "a value"
+        if (wanted := self.absent) is not None:
+            yield lambda value: (value is absent) is wanted, "nothing" if wanted else "a value"
 
     def _matches(self, value: Any) -> bool:
         return isinstance(value, str | int | float) and matches(expression(self.regex or ""), _as_text(value))
 
 
-def _test_of_any(listed: Sequence[Any], strict: bool) -> Matcher:
+def _test_of_order(bound: Any, is_beyond: Callable[[Any, Any], bool]) -> Matcher:
+    """The test whether a number, also one in text, is beyond a bound."""
+    exact = _bound_of(bound)
+    is_plain = not isinstance(bound, str)
+
+    def test(value: Any) -> bool:
+        if is_plain and type(value) is float:  # as most facts of checks; a Decimal takes ten times as long
+            return isfinite(value) and is_beyond(value, bound)
+        one = number(value)
+        return one is not None and is_beyond(one, exact)
+
+    return test
+
+
+def _test_of_any(listed: Sequence[Any], strict: bool, absent: Any) -> Matcher:
     """The test whether a value is one of those in `in`, possibly very many."""
     texts = frozenset(one for one in listed if isinstance(one, str) and "*" not in one)
-    others = [matcher(one, strict=strict) for one in listed if not isinstance(one, str) or "*" in one]
+    others = [matcher(one, strict=strict, absent=absent) for one in listed if not isinstance(one, str) or "*" in one]
 
     def is_listed(value: Any) -> bool:
         is_text = isinstance(value, str) or not (strict or value is ABSENT or isinstance(value, dict | list))
