@@ -280,7 +280,8 @@ class Machine:
                 record.undecided += 1
 
 
-SORTED_BY = ("event", "operation", "status")  # the facts by which clauses are sorted out
+# Facts of few values, by which clauses are sorted out
+SORTED_BY = ("event", "operation", "status", "attended", "signature", "digest")
 _Row = tuple[list[Machine], list[tuple[Machine, Tests]]]
 """Clauses whose open occasions may be decided; those whose occasion may arise, with the other tests of `seen`."""
 
