@@ -3,7 +3,7 @@
     bank.py, documents.py, kinds.py    one bank, and what it stores: the first argument of every function here
     settings.py, clock.py, ids.py      what makes banks differ: nothing else reads the time or draws at random
     formats, money, reference, problems, errors, validation    values, and what is wrong with them
-    conditions.py                      conditions in rules, in stories and in feeds
+    conditions.py                      conditions in rules, stories, feeds and checks
     feed, notifications, notification_targets, snapshots       one subject each
     settlement.py                      the money of payments
     threads.py                         its long work
